@@ -1,0 +1,104 @@
+//! The one error of the public interface.
+
+use crate::env::{DiskError, DiskErrorKind};
+use std::fmt;
+
+/// The result of an operation on a database.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The arguments are outside of the documented limits; nothing was done. Change the call.
+    InvalidInput,
+    /// The key holds an object of the other kind; nothing was done.
+    WrongKind,
+    /// There is no database at the path, and creating one was not asked for.
+    NotFound,
+    /// The directory holds files that are not an Ironleaf database; nothing was touched. Choose another path.
+    NotADatabase,
+    /// The directory was written by a version with another format; nothing was touched.
+    UnsupportedVersion,
+    /// Another opener holds the directory. Close it first.
+    Locked,
+    /// Stored bytes are damaged. What the error does not name stays readable.
+    Corruption,
+    /// A write failed earlier: no more writes; reads go on. Reopen, which decides what survived.
+    Poisoned,
+    /// The commit was made visible, but whether it is durable will only be known after reopening.
+    DurabilityUnknown,
+    /// No space is left on the disk; nothing was done. Free some, then try again.
+    DiskFull,
+    /// The operation does not fit into the memory budget; nothing was done. Make it smaller or the budget larger.
+    ResourceExhausted,
+    /// The database was closed.
+    Closed,
+    /// The operating system refused or failed an operation; the message says which.
+    Io,
+}
+
+/// An error: a kind to act on, and one line for people.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<DiskError>,
+}
+
+impl Error {
+    /// What a caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidInput, message)
+    }
+
+    /// Damage at `offset` of `file`.
+    pub(crate) fn corruption(
+        file: impl fmt::Display,
+        offset: u64,
+        expected: impl fmt::Display,
+        found: impl fmt::Display,
+    ) -> Self {
+        Self::new(
+            ErrorKind::Corruption,
+            format!("{file} is damaged at offset {offset}: expected {expected}, found {found}"),
+        )
+    }
+}
+
+impl From<DiskError> for Error {
+    fn from(error: DiskError) -> Self {
+        let kind = match error.kind {
+            DiskErrorKind::Full => ErrorKind::DiskFull,
+            DiskErrorKind::Locked => ErrorKind::Locked,
+            DiskErrorKind::UnexpectedEnd => ErrorKind::Corruption,
+            DiskErrorKind::NotFound
+            | DiskErrorKind::AlreadyExists
+            | DiskErrorKind::PermissionDenied
+            | DiskErrorKind::Unsupported
+            | DiskErrorKind::Io => ErrorKind::Io,
+        };
+        Self { kind, message: error.to_string(), source: Some(error) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}

@@ -1,0 +1,141 @@
+//! What the engine offers the laboratory: labelled points, probes and planted bugs.
+//!
+//! All of it compiles to nothing outside the laboratory's builds (`--cfg ironleaf_lab`, and `--cfg ironleaf_planted`
+//! for the planted bugs). The engine only offers the hooks; the policy is in the crate `ironleaf-sim`.
+
+#[cfg(ironleaf_lab)]
+use crate::env::BoxFuture;
+#[cfg(any(ironleaf_lab, ironleaf_planted))]
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The laboratory's side of [`Env::point`](crate::env::Env::point).
+#[cfg(ironleaf_lab)]
+pub trait Hooks: Send + Sync {
+    /// Called where a task passes the point `label`; the future that is returned, if any, is awaited there.
+    fn point(&self, label: &'static str) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Every probe of the engine, by name. A campaign that leaves one of them cold proves less than it claims.
+pub const PROBES: &[&str] = &[];
+
+/// A sabotage of the engine, compiled in under `--cfg ironleaf_planted` and active when chosen by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Planted {
+    /// What `--bug` calls it.
+    pub name: &'static str,
+    /// Number in the museum of public faults (`docs/museum.md`).
+    pub number: u32,
+    /// What is wrong when it is active.
+    pub mechanism: &'static str,
+}
+
+/// Every planted bug.
+pub const PLANTED: &[Planted] = &[];
+
+#[cfg(ironleaf_lab)]
+static REACHED: [AtomicU64; PROBES.len()] = [const { AtomicU64::new(0) }; PROBES.len()];
+
+/// How often each probe was passed since the process started.
+#[cfg(ironleaf_lab)]
+#[must_use]
+pub fn probes() -> Vec<(&'static str, u64)> {
+    PROBES.iter().zip(&REACHED).map(|(name, count)| (*name, count.load(Relaxed))).collect()
+}
+
+/// Marks that the probe at `index` was passed.
+#[cfg(ironleaf_lab)]
+#[doc(hidden)]
+pub fn reach(index: usize) {
+    REACHED[index].fetch_add(1, Relaxed);
+}
+
+/// Position of `name` in `names`; a compile-time error where it is missing.
+#[doc(hidden)]
+#[must_use]
+pub const fn index_of(names: &[&str], name: &str) -> usize {
+    let mut index = 0;
+    while index < names.len() {
+        if same(names[index], name) {
+            return index;
+        }
+        index += 1;
+    }
+    panic!("this probe is not in the table PROBES")
+}
+
+/// Position of the planted bug `name`; a compile-time error where it is missing.
+#[doc(hidden)]
+#[must_use]
+pub const fn planted_index(name: &str) -> usize {
+    let mut index = 0;
+    while index < PLANTED.len() {
+        if same(PLANTED[index].name, name) {
+            return index;
+        }
+        index += 1;
+    }
+    panic!("this bug is not in the table PLANTED")
+}
+
+const fn same(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < left.len() {
+        if left[at] != right[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(ironleaf_planted)]
+static ACTIVE: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Activates the planted bug called `name`, or none. `false` if there is no such bug.
+#[cfg(ironleaf_planted)]
+pub fn plant(name: Option<&str>) -> bool {
+    let index = match name {
+        None => u64::MAX,
+        Some(name) => match PLANTED.iter().position(|bug| bug.name == name) {
+            Some(index) => index as u64,
+            None => return false,
+        },
+    };
+    ACTIVE.store(index, Relaxed);
+    true
+}
+
+/// Whether the planted bug at `index` is active.
+#[cfg(ironleaf_planted)]
+#[doc(hidden)]
+#[must_use]
+pub fn is_planted(index: usize) -> bool {
+    ACTIVE.load(Relaxed) == index as u64
+}
+
+/// Marks a place that campaigns must reach.
+macro_rules! reached {
+    ($name:literal) => {
+        #[cfg(ironleaf_lab)]
+        {
+            const INDEX: usize = $crate::lab::index_of($crate::lab::PROBES, $name);
+            $crate::lab::reach(INDEX);
+        }
+    };
+}
+
+/// Whether the planted bug of this name is active: constant `false` outside the museum's build.
+macro_rules! planted {
+    ($name:literal) => {{
+        const _INDEX: usize = $crate::lab::planted_index($name);
+        #[cfg(ironleaf_planted)]
+        let active = $crate::lab::is_planted(_INDEX);
+        #[cfg(not(ironleaf_planted))]
+        let active = false;
+        active
+    }};
+}
