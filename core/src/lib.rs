@@ -7,22 +7,21 @@
 pub mod lab;
 
 mod batch;
+mod catalog;
+mod checkpoint;
+mod codec;
 mod database;
 pub mod env;
 mod error;
 mod ids;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the checkpoint that uses it is being built")
-)]
+mod memtable;
 mod node;
 mod options;
+mod page;
+mod record;
 mod sync;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the checkpoint that uses it is being built")
-)]
 mod tree;
+mod wal;
 
 pub use batch::WriteBatch;
 pub use database::{Commit, Database, Finding, Keys, Kind, Metrics, Report, Scan, Snapshot};

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::memtable::{Memtable, ObjectRef, Presence};
 use crate::page::PageWriter;
-use crate::tree::{self, Edit, PageEditor, PageRef};
+use crate::tree::{self, Edit, PageEditor, PageRef, PageSource};
 use std::collections::BTreeMap;
 
 /// Catalog edits are applied in slices of about this size, so that memory does not grow with the number of objects.
@@ -231,7 +231,7 @@ async fn merge_tree(
     }
     reached!("object comes back inline");
     let entries = read_all(writer, root).await?;
-    tree::retire_all(writer, root).await?;
+    retire_tree(writer, root).await?;
     let entries: Vec<_> = entries.iter().map(|(name, value)| (&name[..], &value[..])).collect();
     store_entries(writer, kind, &entries).await
 }
@@ -261,8 +261,18 @@ async fn read_all(writer: &PageWriter, root: PageRef) -> Result<Vec<(Vec<u8>, Ve
 async fn retire_body(writer: &mut PageWriter, record: &ObjectRecord<'_>) -> Result<()> {
     match record.body {
         Body::Inline(_) => Ok(()),
-        Body::Tree(root) => tree::retire_all(writer, root).await,
+        Body::Tree(root) => retire_tree(writer, root).await,
     }
+}
+
+/// Retires every page of a tree. Reads its branches only.
+async fn retire_tree(writer: &mut PageWriter, root: PageRef) -> Result<()> {
+    let mut pages = Vec::new();
+    tree::walk(writer, root, |page, _| pages.push(page)).await?;
+    for page in pages {
+        writer.retire(page);
+    }
+    Ok(())
 }
 
 fn damaged(key: &[u8], malformed: Malformed) -> Error {

@@ -100,7 +100,8 @@ impl Checkpointer {
             self.frozen = self.engine.freeze();
         }
         let Some(frozen) = self.frozen.clone() else {
-            return self.remove_dead_segments().await;
+            self.remove_dead_segments().await;
+            return Ok(());
         };
         self.engine.env.point("memtable frozen").await;
         if !planted!("unsynced-log-checkpointed") {
@@ -126,9 +127,9 @@ impl Checkpointer {
         self.engine.counters.page_bytes_written.add(written.bytes);
         released.extend(self.engine.log.release_before(frozen.log.segment));
         for slot in released {
-            self.engine.env.disk.remove(&self.engine.directory.join(segment_name(slot))).await?;
+            self.remove(&segment_name(slot)).await;
         }
-        self.remove_dead_segments().await?;
+        self.remove_dead_segments().await;
         self.rewrite_manifest_if_long(&frozen).await
     }
 
@@ -145,7 +146,7 @@ impl Checkpointer {
         let mut stages = Vec::new();
         let mut known = 0;
         let pace = &self.engine.pace;
-        pace.begin(frozen.memtable.bytes(), positions.len());
+        pace.begin(frozen.memtable.names() * positions.len());
         for upto in positions {
             if upto < frozen.upto {
                 reached!("checkpoint stage for a snapshot");
@@ -217,13 +218,17 @@ impl Checkpointer {
         engine.publish(&frozen.memtable, &roots);
     }
 
-    async fn remove_dead_segments(&mut self) -> Result<()> {
+    /// Removes a file that nothing names any more. If that fails the next open tries again.
+    async fn remove(&self, name: &str) {
+        let _ = self.engine.env.disk.remove(&self.engine.directory.join(name)).await;
+    }
+
+    async fn remove_dead_segments(&mut self) {
         let dead = self.engine.store.table.lock().take_dead_segments(self.writer.current_segment());
         for segment in dead {
             reached!("page segment removed");
-            self.engine.env.disk.remove(&self.engine.directory.join(page_segment_name(segment))).await?;
+            self.remove(&page_segment_name(segment)).await;
         }
-        Ok(())
     }
 
     async fn rewrite_manifest_if_long(&mut self, frozen: &Frozen) -> Result<()> {
@@ -276,7 +281,7 @@ impl Engine {
         let state = self.state.load_full();
         self.state.store(Arc::new(ReadState { active: state.active.clone(), frozen: None, root: root.clone() }));
         for snapshot in registry.all() {
-            let state = snapshot.state.load_full();
+            let (state, _) = snapshot.state();
             let holds_active = Arc::ptr_eq(&state.active, frozen);
             let holds_frozen = state.frozen.as_ref().is_some_and(|held| Arc::ptr_eq(held, frozen));
             if !holds_active && !holds_frozen {

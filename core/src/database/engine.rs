@@ -3,11 +3,12 @@
 use super::pace::Pace;
 use crate::checkpoint::Command;
 use crate::env::{DirectoryLock, Env, TaskHandle};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::page::{PageStore, RootVersion};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::wal::Log;
 use arc_swap::ArcSwap;
@@ -30,6 +31,7 @@ pub(crate) struct Engine {
     pub(crate) memtable_seed: u64,
     pub(crate) counters: Counters,
     pub(crate) directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
+    pub(crate) is_closed: AtomicBool,
 }
 
 /// The layers that a read looks through, newest first. What all of them say together is one state: the active
@@ -50,21 +52,23 @@ impl ReadState {
 /// What the engine knows of an open snapshot.
 pub(crate) struct SnapshotState {
     pub(crate) lsn: Lsn,
-    /// Replaced when a checkpoint has made a root for this snapshot, so that it holds no memtable.
-    pub(crate) state: ArcSwap<ReadState>,
-    /// Grows with each replacement.
-    version: AtomicU64,
+    /// Replaced when a checkpoint has made a root for this snapshot, so that it holds no memtable; with the number of
+    /// replacements so far.
+    state: Mutex<(Arc<ReadState>, u64)>,
 }
 
 impl SnapshotState {
-    /// Number of replacements so far.
-    pub(crate) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+    /// The layers to read, and how often they were replaced so far.
+    pub(crate) fn state(&self) -> (Arc<ReadState>, u64) {
+        self.state.lock().clone()
     }
 
     pub(crate) fn hand_over(&self, state: ReadState) {
-        self.state.store(Arc::new(state));
-        self.version.fetch_add(1, Ordering::AcqRel);
+        let mut held = self.state.lock();
+        let version = held.1 + 1;
+        let before = std::mem::replace(&mut *held, (Arc::new(state), version));
+        drop(held);
+        drop(before);
     }
 }
 
@@ -95,13 +99,20 @@ impl Registry {
 }
 
 impl Engine {
+    /// Refuses reads of a database that was closed.
+    pub(crate) fn ensure_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Closed, "the database is closed"));
+        }
+        Ok(())
+    }
+
     /// Registers a snapshot of what is visible now.
     pub(crate) fn register_snapshot(&self) -> (u64, Arc<SnapshotState>) {
         let mut registry = self.snapshots.lock();
         let state = self.state.load_full();
         let lsn = state.active.visible();
-        let snapshot =
-            Arc::new(SnapshotState { lsn, state: ArcSwap::new(state), version: AtomicU64::new(0) });
+        let snapshot = Arc::new(SnapshotState { lsn, state: Mutex::new((state, 0)) });
         let id = registry.next;
         registry.next += 1;
         registry.open.insert(id, snapshot.clone());

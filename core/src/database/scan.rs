@@ -66,7 +66,7 @@ impl Scan {
                 })
                 .await;
             self.ready = ready;
-            filled?;
+            let _ = filled?;
         }
         Ok(self.ready.pop_front())
     }

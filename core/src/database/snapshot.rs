@@ -46,12 +46,7 @@ impl Snapshot {
 
     /// The layers to read, and how often they were replaced so far.
     pub(super) fn state(&self) -> (Arc<ReadState>, u64) {
-        let version = self.0.snapshot.version();
-        (self.0.snapshot.state.load_full(), version)
-    }
-
-    pub(super) fn version(&self) -> u64 {
-        self.0.snapshot.version()
+        self.0.snapshot.state()
     }
 
     /// The position that it shows.

@@ -140,6 +140,11 @@ impl Memtable {
         payload_bytes + edits * EDIT_BYTES
     }
 
+    /// Number of objects and of names in them.
+    pub(crate) fn names(&self) -> usize {
+        self.objects.len() as usize + self.fields.len() as usize
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.len() == 0
     }

@@ -9,8 +9,6 @@ mod store;
 mod table;
 mod writer;
 
-pub(crate) use cache::CachedPage;
-pub(crate) use frame::FRAME_BYTES;
 pub(crate) use store::{PageStore, PinnedPages, RootVersion};
-pub(crate) use table::{Location, page_segment_id, page_segment_name};
+pub(crate) use table::{Location, PageTable, page_segment_id, page_segment_name};
 pub(crate) use writer::{PageWriter, Written};

@@ -7,7 +7,7 @@ use crate::env::{File, OpenMode};
 use crate::error::Result;
 use crate::node::Node;
 use crate::sync::Arc;
-use crate::tree::{PageEditor, PageId, PageRef};
+use crate::tree::{PageEditor, PageId, PageRef, PageSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
@@ -194,11 +194,7 @@ impl PageWriter {
     }
 }
 
-impl PageEditor for PageWriter {
-    fn page_bytes(&self) -> usize {
-        self.page_bytes
-    }
-
+impl PageSource for PageWriter {
     async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
         if let Some(node) = self.store.cache.get_owned(page) {
             return Ok(node);
@@ -207,6 +203,12 @@ impl PageEditor for PageWriter {
             Some(image) => Ok(Arc::new(Node::parse(image).expect("what the builder made is a node"))),
             None => self.store.load(page).await,
         }
+    }
+}
+
+impl PageEditor for PageWriter {
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
     }
 
     async fn write(&mut self, mut image: Vec<u8>) -> Result<PageRef> {

@@ -13,6 +13,6 @@ mod log;
 mod replay;
 mod segment;
 
-pub(crate) use log::{Log, LogPosition, Room, Tail};
-pub(crate) use replay::{Replay, ReplayedRecord};
-pub(crate) use segment::{Segment, SegmentHeader, segment_name, segment_slot};
+pub(crate) use log::{Log, LogPosition, Room, prepare_segment};
+pub(crate) use replay::Replay;
+pub(crate) use segment::{SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};

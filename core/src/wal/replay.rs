@@ -82,6 +82,20 @@ impl Replay {
         Ok(Self { segments, current: 0, offset: start.offset, next: first, files, durable_seen: Lsn(0) })
     }
 
+    /// Whether any log file in a directory without a manifest holds a commit.
+    pub(crate) async fn holds_records(env: &Env, directory: &Path, names: &[String]) -> Result<bool> {
+        for slot in names.iter().filter_map(|name| segment_slot(name)) {
+            let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::Read).await?;
+            let Some(header) = read_header(&file).await? else { continue };
+            let len = file.len().await?;
+            let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
+            if reader.find_from(SECTOR_BYTES, |_| true).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Every log file in the directory, also those of other epochs.
     pub(crate) fn into_files(self) -> Vec<(u64, Arc<dyn File>)> {
         self.files
