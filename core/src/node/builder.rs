@@ -1,6 +1,9 @@
 //! Building the image of a node from its entries in order.
 
-use super::{FRAME_BYTES, HEADER_END, LEVELS_MAX, Node, common_prefix_len, fingerprint, varint};
+use super::{
+    FRAME_BYTES, HEADER_END, LEVELS_MAX, Node, SLOT_BYTES, common_prefix_len, fingerprint, head, hint_bytes,
+    varint,
+};
 use crate::tree::PageRef;
 use std::ops::Range;
 
@@ -24,7 +27,7 @@ pub struct NodeBuilder {
     level: u8,
     page_bytes: usize,
     prefix: Vec<u8>,
-    fingerprints: Vec<u8>,
+    hints: Vec<u8>,
     slots: Vec<u16>,
     records: Vec<u8>,
     /// The allocation that the next rebase writes to.
@@ -47,7 +50,7 @@ impl NodeBuilder {
             level,
             page_bytes,
             prefix: Vec::new(),
-            fingerprints: Vec::new(),
+            hints: Vec::new(),
             slots: Vec::new(),
             records: Vec::new(),
             spare: Vec::new(),
@@ -84,7 +87,7 @@ impl NodeBuilder {
     #[must_use]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         if self.len() < self.first_keyed() {
-            self.write_record(0, &[], value);
+            self.write_record(&[], &[], value);
             return true;
         }
         if self.keyed() == 0 {
@@ -94,7 +97,7 @@ impl NodeBuilder {
                 return false;
             }
             self.prefix.extend_from_slice(key);
-            self.write_record(fingerprint(key), &[], value);
+            self.write_record(key, &[], value);
             return true;
         }
         debug_assert!(self.is_above_last(key), "records are pushed in key order");
@@ -106,7 +109,7 @@ impl NodeBuilder {
         if shared < self.prefix.len() {
             self.rebase(shared);
         }
-        self.write_record(fingerprint(key), suffix, value);
+        self.write_record(key, suffix, value);
         true
     }
 
@@ -139,6 +142,7 @@ impl NodeBuilder {
         let child = PageRef::from_bytes(value.try_into().expect("a branch was pushed references only"));
         let key = if self.keyed() == 0 { Vec::new() } else { [&self.prefix[..], suffix].concat() };
         self.slots.pop();
+        self.hints.truncate(self.hints.len() - hint_bytes(self.level));
         self.records.truncate(start);
         if self.keyed() == 0 {
             self.prefix.clear();
@@ -176,9 +180,9 @@ impl NodeBuilder {
         image.extend_from_slice(&count.to_le_bytes());
         image.extend_from_slice(&[self.level, 0]);
         image.extend_from_slice(&prefix_len.to_le_bytes());
-        image.extend_from_slice(&self.fingerprints);
-        image.extend(self.slots.iter().flat_map(|slot| slot.to_le_bytes()));
         image.extend_from_slice(&self.prefix);
+        image.extend_from_slice(&self.hints);
+        image.extend(self.slots.iter().flat_map(|slot| slot.to_le_bytes()));
         image.extend_from_slice(&self.records);
         self.clear();
         image
@@ -186,14 +190,14 @@ impl NodeBuilder {
 
     fn clear(&mut self) {
         self.prefix.clear();
-        self.fingerprints.clear();
+        self.hints.clear();
         self.slots.clear();
         self.records.clear();
     }
 
     /// Bytes outside of `records` for each record.
     fn overhead(&self) -> usize {
-        super::overhead(self.level)
+        hint_bytes(self.level) + SLOT_BYTES
     }
 
     fn record_bytes(suffix: usize, value: usize) -> usize {
@@ -232,11 +236,13 @@ impl NodeBuilder {
         key > &last[..]
     }
 
-    fn write_record(&mut self, fingerprint: u8, suffix: &[u8], value: &[u8]) {
-        self.slots.push(record_start(&self.records));
+    fn write_record(&mut self, key: &[u8], suffix: &[u8], value: &[u8]) {
         if self.level == 0 {
-            self.fingerprints.push(fingerprint);
+            self.hints.push(fingerprint(key));
+        } else {
+            self.hints.extend_from_slice(&head(suffix).to_le_bytes());
         }
+        self.slots.push(record_start(&self.records));
         varint::write(&mut self.records, suffix.len());
         varint::write(&mut self.records, value.len());
         self.records.extend_from_slice(suffix);
@@ -257,9 +263,7 @@ impl NodeBuilder {
         let shift = self.records.len();
         let shifted = node.slots(range.clone()).map(|slot| (usize::from(slot) - run_start + shift) as u16);
         self.slots.extend(shifted);
-        if self.level == 0 {
-            self.fingerprints.extend_from_slice(&node.fingerprints()[range.clone()]);
-        }
+        self.hints.extend_from_slice(node.hints(range.clone()));
         self.records.extend_from_slice(node.records(range));
         taken
     }
@@ -287,21 +291,31 @@ impl NodeBuilder {
             let (suffix, _) = split_record(&records[usize::from(self.slots[self.first_keyed()])..]);
             prefix.extend_from_slice(&suffix[..dropped]);
         }
-        for index in 0..self.slots.len() {
+        for index in 0..self.len() {
             let (suffix, value) = split_record(&records[usize::from(self.slots[index])..]);
             let keyed = index >= self.first_keyed();
-            let (restored, suffix) =
-                if keyed { (&prefix[len..], &suffix[dropped..]) } else { (&[][..], suffix) };
+            let (head, tail) = if keyed { (&prefix[len..], &suffix[dropped..]) } else { (&[][..], suffix) };
             self.slots[index] = record_start(&self.records);
-            varint::write(&mut self.records, restored.len() + suffix.len());
+            varint::write(&mut self.records, head.len() + tail.len());
             varint::write(&mut self.records, value.len());
-            self.records.extend_from_slice(restored);
-            self.records.extend_from_slice(suffix);
+            self.records.extend_from_slice(head);
+            self.records.extend_from_slice(tail);
             self.records.extend_from_slice(value);
         }
         prefix.truncate(len);
         self.prefix = prefix;
         self.spare = records;
+        if self.level > 0 {
+            self.renew_heads();
+        }
+    }
+
+    fn renew_heads(&mut self) {
+        self.hints.clear();
+        for slot in &self.slots {
+            let (suffix, _) = split_record(&self.records[usize::from(*slot)..]);
+            self.hints.extend_from_slice(&head(suffix).to_le_bytes());
+        }
     }
 }
 

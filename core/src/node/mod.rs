@@ -10,14 +10,15 @@
 //! ```text
 //!  0 ┌───────────────────────────────────────────────────────────────┐
 //!    │ frame: FRAME_BYTES that belong to the page store              │
-//! 32 ├──────────┬──────────┬────────┬────────────────────────────────┤
-//!    │ count u16│ level u8 │ zero u8│ prefix length u32              │
-//! 40 ├──────────┴──────────┴────────┴────────────────────────────────┤
-//!    │ fingerprints: one byte for each record (leaves only)          │
+//! 32 ├──────────┬──────────┬─────────┬───────────────────────────────┤
+//!    │ count u16│ level u8 │ zero u8 │ prefix length u32             │
+//! 40 ├──────────┴──────────┴─────────┴───────────────────────────────┤
+//!    │ prefix: what all keys of the node begin with                  │
+//!    ├───────────────────────────────────────────────────────────────┤
+//!    │ hints, one for each record: a leaf's are fingerprints (u8),   │
+//!    │ a branch's are heads (u32)                                    │
 //!    ├───────────────────────────────────────────────────────────────┤
 //!    │ slots: u16 offset of each record within `records`, ascending  │
-//!    ├───────────────────────────────────────────────────────────────┤
-//!    │ prefix: what all keys of the node begin with                  │
 //!    ├───────────────────────────────────────────────────────────────┤
 //!    │ records, in key order, each beginning where the last one ends:│
 //!    │ ┌──────────────────────┬─────────────────────┬────────┬───────┤
@@ -25,10 +26,14 @@
 //!    └─┴──────────────────────┴─────────────────────┴────────┴───────┘
 //! ```
 //!
-//! A **leaf** has level 0; its records are the entries of the tree. A **branch** has a level above 0; the value of
-//! each of its records is a reference to a child, and the record's key is the inclusive lower bound of what the child
-//! holds. The first record of a branch has no key: its bound is the branch's own, which stands in the parent. It has
-//! an empty suffix and is exempt from the prefix.
+//! A **leaf** has level 0; its records are the entries of the tree. A record's fingerprint is a byte of the hash of
+//! its key: a point lookup compares keys only where the fingerprint is that of the key it looks for.
+//!
+//! A **branch** has a level above 0; the value of each of its records is a reference to a child, and the record's key
+//! is the inclusive lower bound of what the child holds. A record's head is the first four bytes of its suffix, padded
+//! with zeroes, as a number: different heads order as their suffixes do, so most searches read no records. The first
+//! record of a branch has no key: its bound is the branch's own, which stands in the parent. It has an empty suffix
+//! and is exempt from the prefix.
 
 mod builder;
 mod reader;
@@ -54,13 +59,26 @@ fn fingerprint(key: &[u8]) -> u8 {
     xxh3_64(key) as u8
 }
 
-/// Bytes outside of the records for each record of a node at `level`.
+/// The number by which a branch tells most separators from a key.
 #[inline]
-fn overhead(level: u8) -> usize {
-    const SLOT: usize = size_of::<u16>();
-    const FINGERPRINT: usize = 1;
-    if level == 0 { SLOT + FINGERPRINT } else { SLOT }
+fn head(suffix: &[u8]) -> u32 {
+    match suffix.first_chunk() {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => suffix
+            .iter()
+            .enumerate()
+            .fold(0, |head, (index, byte)| head | u32::from(*byte) << (24 - 8 * index)),
+    }
 }
+
+/// Length of the hint of a record of a node at `level`.
+#[inline]
+fn hint_bytes(level: u8) -> usize {
+    if level == 0 { size_of::<u8>() } else { size_of::<u32>() }
+}
+
+/// Length of a slot.
+const SLOT_BYTES: usize = size_of::<u16>();
 
 /// Number of bytes at the beginning that are the same in both.
 pub fn common_prefix_len(left: &[u8], right: &[u8]) -> usize {

@@ -1,10 +1,10 @@
 //! Reading a node in place.
 
-use super::{FRAME_BYTES, HEADER_END, LEVELS_MAX, fingerprint, overhead, varint};
+use super::{FRAME_BYTES, HEADER_END, LEVELS_MAX, SLOT_BYTES, fingerprint, head, hint_bytes, varint};
 use crate::tree::PageRef;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// What is wrong with an image that is no node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Node {
     image: Box<[u8]>,
     count: u16,
     level: u8,
+    hints_at: u32,
     slots_at: u32,
-    prefix_at: u32,
     records_at: u32,
 }
 
@@ -59,50 +59,56 @@ impl Node {
     /// The first thing that contradicts the layout or the order of keys.
     pub fn parse(image: impl Into<Box<[u8]>>) -> Result<Self, NodeDamage> {
         let node = Self::parse_header(image.into())?;
-        let mut previous: Option<&[u8]> = None;
         let mut at = node.records_at as usize;
+        let mut previous = None;
         for index in 0..node.len() {
-            let slot = node.slot(index);
-            if node.records_at as usize + slot != at {
-                let slot_at = node.slots_at as usize + 2 * index;
-                return Err(NodeDamage::new(
-                    slot_at,
-                    format_args!("slot {}", at - node.records_at as usize),
-                    slot,
-                ));
+            if node.record_at(index) != at {
+                let slot_at = node.slots_at as usize + SLOT_BYTES * index;
+                let expected = format_args!("slot {}", at - node.records_at as usize);
+                return Err(NodeDamage::new(slot_at, expected, node.slot(index)));
             }
             let record = node.checked_span(at)?;
-            let suffix = &node.image[record.suffix..record.value];
-            if index >= node.first_keyed() {
-                let in_order = match previous {
-                    Some(previous) => previous < suffix,
-                    None => node.level == 0 || !(suffix.is_empty() && node.prefix().is_empty()),
-                };
-                if !in_order {
-                    return Err(NodeDamage::new(at, "a key above the one before", "one that is not"));
-                }
-                previous = Some(suffix);
-            } else if !suffix.is_empty() {
-                return Err(NodeDamage::new(at, "no key in a branch's first record", "one"));
+            if node.level > 0 {
+                node.check_branch_record(index, record)?;
             }
-            if node.level > 0 && record.end - record.value != PageRef::BYTES {
-                let found = record.end - record.value;
-                return Err(NodeDamage::new(
-                    at,
-                    format_args!("a reference of {} bytes", PageRef::BYTES),
-                    found,
-                ));
+            let suffix = node.ordered_suffix(record);
+            if previous.is_some_and(|previous| previous >= suffix) {
+                return Err(NodeDamage::new(at, "a key above the one before", "one that is not"));
+            }
+            if index >= node.first_keyed() {
+                previous = Some(suffix);
             }
             at = record.end;
         }
         if at != node.image.len() {
-            return Err(NodeDamage::new(
-                at,
-                "the end of the image",
-                format_args!("{} more bytes", node.image.len() - at),
-            ));
+            let found = format_args!("{} more bytes", node.image.len() - at);
+            return Err(NodeDamage::new(at, "the end of the image", found));
         }
         Ok(node)
+    }
+
+    fn check_branch_record(&self, index: usize, record: RecordSpan) -> Result<(), NodeDamage> {
+        let suffix = &self.image[record.suffix..record.value];
+        if index == 0 && !suffix.is_empty() {
+            return Err(NodeDamage::new(record.suffix, "no key in a branch's first record", "one"));
+        }
+        if index > 0 && suffix.is_empty() && self.prefix().is_empty() {
+            return Err(NodeDamage::new(record.suffix, "a key above the lowest", "the lowest"));
+        }
+        let (expected, found) = (head(suffix), u32::from_le_bytes(self.heads()[index]));
+        if expected != found {
+            let head_at = self.hints_at as usize + size_of::<u32>() * index;
+            return Err(NodeDamage::new(
+                head_at,
+                format_args!("head {expected:#x}"),
+                format_args!("{found:#x}"),
+            ));
+        }
+        if record.end - record.value != PageRef::BYTES {
+            let expected = format_args!("a reference of {} bytes", PageRef::BYTES);
+            return Err(NodeDamage::new(record.value, expected, record.end - record.value));
+        }
+        Ok(())
     }
 
     /// Checks the header and that everything before the records lies within the image.
@@ -124,20 +130,18 @@ impl Node {
         if zero != 0 {
             return Err(NodeDamage::new(FRAME_BYTES + 3, 0, zero));
         }
-        let fingerprints = if level == 0 { u64::from(count) } else { 0 };
-        let slots_at = HEADER_END as u64 + fingerprints;
-        let prefix_at = slots_at + 2 * u64::from(count);
-        let records_at = prefix_at + u64::from(u32::from_le_bytes(prefix_len));
+        let hints_at = HEADER_END as u64 + u64::from(u32::from_le_bytes(prefix_len));
+        let slots_at = hints_at + u64::from(count) * hint_bytes(level) as u64;
+        let records_at = slots_at + u64::from(count) * SLOT_BYTES as u64;
         if records_at > image.len() as u64 {
             let expected = format_args!("an image of at least {records_at} bytes");
             return Err(NodeDamage::new(FRAME_BYTES, expected, image.len()));
         }
         let within = |at: u64| {
-            u32::try_from(at)
-                .map_err(|_| NodeDamage::new(FRAME_BYTES + 4, "a prefix below 4 GiB", at - prefix_at))
+            u32::try_from(at).map_err(|_| NodeDamage::new(FRAME_BYTES + 4, "a prefix below 4 GiB", at))
         };
-        let (slots_at, prefix_at, records_at) = (within(slots_at)?, within(prefix_at)?, within(records_at)?);
-        Ok(Self { image, count, level, slots_at, prefix_at, records_at })
+        let (hints_at, slots_at, records_at) = (within(hints_at)?, within(slots_at)?, within(records_at)?);
+        Ok(Self { image, count, level, hints_at, slots_at, records_at })
     }
 
     /// The image, frame included.
@@ -165,7 +169,7 @@ impl Node {
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &[u8] {
-        &self.image[self.prefix_at as usize..self.records_at as usize]
+        &self.image[HEADER_END..self.hints_at as usize]
     }
 
     /// The key of the record at `index` without the prefix.
@@ -180,8 +184,10 @@ impl Node {
     pub fn key(&self, index: usize, key: &mut Vec<u8>) {
         key.clear();
         if index >= self.first_keyed() {
-            key.extend_from_slice(self.prefix());
-            key.extend_from_slice(self.suffix(index));
+            let (prefix, suffix) = (self.prefix(), self.suffix(index));
+            key.reserve(prefix.len() + suffix.len());
+            key.extend_from_slice(prefix);
+            key.extend_from_slice(suffix);
         }
     }
 
@@ -193,18 +199,32 @@ impl Node {
         &self.image[record.value..record.end]
     }
 
-    /// Suffixes and values of the records from `index` on.
-    #[inline]
-    pub fn records_from(&self, index: usize) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut at = if index < self.len() { self.record_at(index) } else { self.image.len() };
-        std::iter::from_fn(move || {
-            if at >= self.image.len() {
-                return None;
-            }
+    /// Visits keys and values of the records of a leaf from `index` on. The keys are put together in `scratch`.
+    pub fn visit_from<B>(
+        &self,
+        index: usize,
+        scratch: &mut Vec<u8>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        /// Short suffixes are copied in one piece, along with what follows them.
+        const PIECE: usize = 16;
+        let prefix = self.prefix();
+        scratch.clear();
+        scratch.extend_from_slice(prefix);
+        let mut at = self.records_at as usize + self.record_offset(index);
+        while at < self.image.len() {
             let record = self.span_at(at);
+            let suffix = &self.image[record.suffix..record.value];
+            scratch.resize(prefix.len() + PIECE.max(suffix.len()), 0);
+            let target = &mut scratch[prefix.len()..];
+            match (self.image[record.suffix..].first_chunk::<PIECE>(), target.first_chunk_mut::<PIECE>()) {
+                (Some(piece), Some(target)) if suffix.len() <= PIECE => *target = *piece,
+                _ => target[..suffix.len()].copy_from_slice(suffix),
+            }
+            visit(&scratch[..prefix.len() + suffix.len()], &self.image[record.value..record.end])?;
             at = record.end;
-            Some((&self.image[record.suffix..record.value], &self.image[record.value..record.end]))
-        })
+        }
+        ControlFlow::Continue(())
     }
 
     /// The value of `key` in a leaf.
@@ -236,11 +256,11 @@ impl Node {
             Err(Ordering::Less) => return (start, None),
             Err(_) => return (self.len(), None),
         };
-        let sought = Sought::new(suffix);
+        let sought = OrderedSuffix::new(suffix);
         let (mut low, mut high, mut step) = (start, self.len(), 1);
         if start > 0 {
             while low + step < high {
-                if sought.cmp_to(self, low + step) == Ordering::Less {
+                if sought < self.ordered_suffix(self.span(low + step)) {
                     high = low + step;
                     break;
                 }
@@ -250,7 +270,7 @@ impl Node {
         }
         while low < high {
             let middle = low.midpoint(high);
-            match sought.cmp_to(self, middle) {
+            match sought.cmp(&self.ordered_suffix(self.span(middle))) {
                 Ordering::Less => high = middle,
                 Ordering::Equal => return (middle, Some(self.value(middle))),
                 Ordering::Greater => low = middle + 1,
@@ -274,11 +294,16 @@ impl Node {
             Err(Ordering::Less) => return 0,
             Err(_) => return self.len() - 1,
         };
-        let sought = Sought::new(suffix);
-        let (mut low, mut high) = (self.first_keyed(), self.len());
+        let (heads, sought) = (&self.heads()[1..], head(suffix));
+        let above = |bound: u32| heads.partition_point(|head| u32::from_le_bytes(*head) < bound);
+        let mut low = 1 + above(sought);
+        if heads.get(low - 1).is_none_or(|head| u32::from_le_bytes(*head) != sought) {
+            return low - 1;
+        }
+        let mut high = sought.checked_add(1).map_or(self.len(), |next| 1 + above(next));
         while low < high {
             let middle = low.midpoint(high);
-            if sought.cmp_to(self, middle) == Ordering::Less { high = middle } else { low = middle + 1 }
+            if suffix < self.suffix(middle) { high = middle } else { low = middle + 1 }
         }
         low - 1
     }
@@ -307,15 +332,29 @@ impl Node {
     /// The fingerprints of a leaf; empty for a branch.
     #[inline]
     pub(super) fn fingerprints(&self) -> &[u8] {
-        &self.image[HEADER_END..self.slots_at as usize]
+        &self.image[self.hints_at as usize..self.slots_at as usize]
+    }
+
+    /// The hints of the records in `range` as they are stored.
+    pub(super) fn hints(&self, range: Range<usize>) -> &[u8] {
+        let hint = hint_bytes(self.level);
+        &self.image[self.hints_at as usize..self.slots_at as usize][hint * range.start..hint * range.end]
+    }
+
+    /// The heads of a branch, as stored.
+    #[inline]
+    fn heads(&self) -> &[[u8; size_of::<u32>()]] {
+        self.image[self.hints_at as usize..self.slots_at as usize].as_chunks().0
     }
 
     /// The slots of the records in `range`.
     pub(super) fn slots(&self, range: Range<usize>) -> impl Iterator<Item = u16> {
-        let slots = &self.image[self.slots_at as usize..self.prefix_at as usize];
-        slots[2 * range.start..2 * range.end]
-            .chunks_exact(2)
-            .map(|slot| u16::from_le_bytes([slot[0], slot[1]]))
+        self.all_slots()[range].iter().map(|slot| u16::from_le_bytes(*slot))
+    }
+
+    #[inline]
+    fn all_slots(&self) -> &[[u8; SLOT_BYTES]] {
+        self.image[self.slots_at as usize..self.records_at as usize].as_chunks().0
     }
 
     /// Where the record at `index` starts, and for [`len`](Self::len) where the last one ends, within the records.
@@ -326,7 +365,10 @@ impl Node {
     /// Length of an image of the records before `index`.
     #[must_use]
     pub fn bytes_before(&self, index: usize) -> usize {
-        HEADER_END + index * overhead(self.level) + self.prefix().len() + self.record_offset(index)
+        HEADER_END
+            + index * (hint_bytes(self.level) + SLOT_BYTES)
+            + self.prefix().len()
+            + self.record_offset(index)
     }
 
     /// The records in `range` as they are stored.
@@ -343,9 +385,7 @@ impl Node {
 
     #[inline]
     fn slot(&self, index: usize) -> usize {
-        let at = self.slots_at as usize + 2 * index;
-        let slot = self.image[at..at + 2].first_chunk().expect("two bytes were sliced");
-        usize::from(u16::from_le_bytes(*slot))
+        usize::from(u16::from_le_bytes(self.all_slots()[index]))
     }
 
     #[inline]
@@ -361,6 +401,18 @@ impl Node {
     #[inline]
     fn span_at(&self, at: usize) -> RecordSpan {
         read_span(&self.image, at).expect("the records of a node were checked when it was parsed")
+    }
+
+    /// The suffix of a record. Reads its first eight bytes in one piece, along with what follows them.
+    #[inline]
+    fn ordered_suffix(&self, record: RecordSpan) -> OrderedSuffix<'_> {
+        let suffix = &self.image[record.suffix..record.value];
+        let Some(bytes) = self.image[record.suffix..].first_chunk() else {
+            return OrderedSuffix::new(suffix);
+        };
+        let beyond = u64::BITS - u8::BITS * suffix.len().min(size_of::<u64>()) as u32;
+        let first_eight = u64::from_be_bytes(*bytes).checked_shr(beyond).map_or(0, |bytes| bytes << beyond);
+        OrderedSuffix { first_eight, suffix }
     }
 
     fn checked_span(&self, at: usize) -> Result<RecordSpan, NodeDamage> {
@@ -402,38 +454,21 @@ fn read_span(image: &[u8], at: usize) -> Option<RecordSpan> {
     Some(RecordSpan { suffix, value, end: value.checked_add(value_len)? })
 }
 
-/// A suffix that is compared to those of records by its first eight bytes where these decide.
-struct Sought<'a> {
+/// A suffix that orders by its first eight bytes where these decide.
+///
+/// They are padded with zeroes, so different ones order as their suffixes do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct OrderedSuffix<'a> {
+    first_eight: u64,
     suffix: &'a [u8],
-    head: u64,
 }
 
-/// Length of the head of a suffix.
-const HEAD: usize = size_of::<u64>();
-
-impl<'a> Sought<'a> {
+impl<'a> OrderedSuffix<'a> {
     #[inline]
     fn new(suffix: &'a [u8]) -> Self {
-        let mut head = [0; HEAD];
-        let len = suffix.len().min(HEAD);
-        head[..len].copy_from_slice(&suffix[..len]);
-        Self { suffix, head: u64::from_be_bytes(head) }
-    }
-
-    /// How the suffix compares to that of the record at `index`.
-    ///
-    /// Heads are padded with zeroes, so different heads order as their suffixes do.
-    #[inline]
-    fn cmp_to(&self, node: &Node, index: usize) -> Ordering {
-        let record = node.span(index);
-        let len = record.value - record.suffix;
-        if let Some(head) = node.image[record.suffix..].first_chunk::<HEAD>() {
-            let cut = 8 * (HEAD - len.min(HEAD)) as u32;
-            let head = u64::from_be_bytes(*head).checked_shr(cut).map_or(0, |head| head << cut);
-            if head != self.head {
-                return self.head.cmp(&head);
-            }
-        }
-        self.suffix.cmp(&node.image[record.suffix..record.value])
+        let mut bytes = [0; size_of::<u64>()];
+        let len = suffix.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&suffix[..len]);
+        Self { first_eight: u64::from_be_bytes(bytes), suffix }
     }
 }

@@ -68,13 +68,5 @@ fn visit_entries(
             index + usize::from(value.is_some())
         }
     };
-    let prefix = leaf.prefix();
-    scratch.clear();
-    scratch.extend_from_slice(prefix);
-    for (suffix, value) in leaf.records_from(start) {
-        scratch.truncate(prefix.len());
-        scratch.extend_from_slice(suffix);
-        visit(scratch, value)?;
-    }
-    ControlFlow::Continue(())
+    leaf.visit_from(start, scratch, visit)
 }
