@@ -11,8 +11,18 @@ mod database;
 pub mod env;
 mod error;
 mod ids;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the checkpoint that uses it is being built")
+)]
+mod node;
 mod options;
 mod sync;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the checkpoint that uses it is being built")
+)]
+mod tree;
 
 pub use batch::WriteBatch;
 pub use database::{Commit, Database, Finding, Keys, Kind, Metrics, Report, Scan, Snapshot};
