@@ -1,7 +1,7 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{Front, Volume};
+use crate::disk::{CLASSES, Front, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
 use std::collections::BTreeMap;
@@ -186,7 +186,14 @@ impl Machine {
         self.executor.close();
         let _ = self.executor.drop_tasks();
         match kind {
-            CrashKind::PowerLoss => self.volume.power_loss(&self.choices),
+            CrashKind::PowerLoss => {
+                let traced = self.executor.log(|log| log.is_traced());
+                let struck = self.volume.power_loss(&self.choices, traced);
+                let class = CLASSES[usize::try_from(struck.class).unwrap_or(0)];
+                self.executor.record(EventKind::Loss, [struck.class, struck.kept, 0], || {
+                    format!("power loss: {class}; {}", struck.lines.join("; "))
+                });
+            }
             CrashKind::ProcessDeath => self.volume.process_death(&self.choices),
         }
         self.life += 1;
