@@ -100,6 +100,7 @@ pub(crate) fn field(field: u32) -> [u8; 15] {
 }
 
 /// Key and field in one, for engines without objects.
+#[cfg(feature = "peers")]
 pub(crate) fn joined(record: Record) -> [u8; 30] {
     let mut joined = [0; 30];
     joined[..15].copy_from_slice(&key(record.object));

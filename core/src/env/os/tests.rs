@@ -125,18 +125,6 @@ fn a_dropped_write_is_carried_out_and_keeps_the_directory_locked_until_then() {
 }
 
 #[tokio::test]
-async fn an_idle_file_does_not_keep_the_directory_locked() {
-    let (env, _directory, path) = start();
-    let lock = env.disk.lock(&path).await.unwrap();
-    let file = env.disk.open(&path.join("f"), OpenMode::CreateNew).await.unwrap();
-    file.write_at(0, Bytes::from(vec![1; 200_000])).await.unwrap();
-    file.sync_data().await.unwrap();
-    drop(lock);
-    drop(env.disk.lock(&path).await.unwrap());
-    assert_eq!(file.read_at(0, 1).await.unwrap(), [1]);
-}
-
-#[tokio::test]
 async fn small_writes_are_done_when_the_call_returns() {
     let (env, _directory, path) = start();
     let file = env.disk.open(&path.join("f"), OpenMode::CreateNew).await.unwrap();
@@ -175,91 +163,11 @@ async fn transfers_of_every_size_come_back() {
 }
 
 #[tokio::test]
-async fn lengths_are_set_and_space_is_reserved() {
-    let (env, _directory, path) = start();
-    let file = env.disk.open(&path.join("f"), OpenMode::CreateNew).await.unwrap();
-    file.write_at(0, Bytes::from_static(b"abcdef")).await.unwrap();
-    file.preallocate(1 << 20).await.unwrap();
-    assert_eq!(file.len().await.unwrap(), 1 << 20);
-    file.preallocate(10).await.unwrap();
-    assert_eq!(file.len().await.unwrap(), 1 << 20, "preallocation never cuts");
-    assert_eq!(file.read_at(0, 8).await.unwrap(), b"abcdef\0\0");
-    file.set_len(3).await.unwrap();
-    file.set_len(6).await.unwrap();
-    assert_eq!(file.read_at(0, 6).await.unwrap(), b"abc\0\0\0");
-}
-
-#[tokio::test]
-async fn entries_are_made_renamed_listed_and_removed() {
-    let (env, _directory, path) = start();
-    let disk = &env.disk;
-    disk.create_dir(&path.join("sub")).await.unwrap();
-    let taken = disk.create_dir(&path.join("sub")).await.unwrap_err();
-    assert_eq!(taken.kind, DiskErrorKind::AlreadyExists);
-    let orphan = disk.create_dir(&path.join("no/parent")).await.unwrap_err();
-    assert_eq!(orphan.kind, DiskErrorKind::NotFound);
-    for name in ["b", "a", "c"] {
-        let file = disk.open(&path.join(name), OpenMode::CreateNew).await.unwrap();
-        file.write_at(0, Bytes::from_static(name.as_bytes())).await.unwrap();
-    }
-    assert_eq!(disk.list(&path).await.unwrap(), ["a", "b", "c", "sub"]);
-    let again = disk.open(&path.join("a"), OpenMode::CreateNew).await.err().unwrap();
-    assert_eq!((again.kind, again.operation), (DiskErrorKind::AlreadyExists, "create"));
-    let open = disk.open(&path.join("c"), OpenMode::Read).await.unwrap();
-    disk.rename(&path.join("a"), &path.join("c")).await.unwrap();
-    assert_eq!(open.read_at(0, 1).await.unwrap(), b"c", "an open file outlives its name");
-    let renamed = disk.open(&path.join("c"), OpenMode::Read).await.unwrap();
-    assert_eq!(renamed.read_at(0, 1).await.unwrap(), b"a");
-    let refused = renamed.write_at(0, Bytes::from_static(b"x")).await.unwrap_err();
-    assert_eq!((refused.operation, refused.range), ("write", Some((0, 1))));
-    disk.remove(&path.join("b")).await.unwrap();
-    assert_eq!(disk.remove(&path.join("b")).await.unwrap_err().kind, DiskErrorKind::NotFound);
-    assert_eq!(
-        disk.open(&path.join("b"), OpenMode::ReadWrite).await.err().unwrap().kind,
-        DiskErrorKind::NotFound
-    );
-    disk.sync_dir(&path).await.unwrap();
-    assert_eq!(disk.list(&path).await.unwrap(), ["c", "sub"]);
-    assert_eq!(disk.list(&path.join("missing")).await.unwrap_err().kind, DiskErrorKind::NotFound);
-    assert_eq!(disk.sync_dir(&path.join("missing")).await.unwrap_err().kind, DiskErrorKind::NotFound);
-}
-
-#[tokio::test]
 async fn names_that_are_not_text_are_listed_too() {
     use std::os::unix::ffi::OsStrExt;
     let (env, _directory, path) = start();
     std::fs::write(path.join(std::ffi::OsStr::from_bytes(b"a\xFFb")), b"").unwrap();
     assert_eq!(env.disk.list(&path).await.unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn dropping_a_task_handle_aborts_the_task() {
-    let (env, _directory, _path) = start();
-    struct SetOnDrop(Arc<AtomicBool>);
-    impl Drop for SetOnDrop {
-        fn drop(&mut self) {
-            self.0.store(true, SeqCst);
-        }
-    }
-    let ended = Arc::new(AtomicBool::new(false));
-    let guard = SetOnDrop(ended.clone());
-    let task = env.spawner.spawn(
-        "waits",
-        Box::pin(async move {
-            let _guard = guard;
-            std::future::pending::<()>().await;
-        }),
-    );
-    tokio::task::yield_now().await;
-    assert!(!ended.load(SeqCst));
-    drop(task);
-    for _ in 0..1000 {
-        if ended.load(SeqCst) {
-            return;
-        }
-        env.clock.sleep(Duration::from_millis(1)).await;
-    }
-    panic!("the task is still there");
 }
 
 #[tokio::test]
