@@ -213,6 +213,12 @@ impl Machine {
         self.env = environment(&self.executor, &self.volume, seed);
     }
 
+    /// The choices that the machine was built with.
+    #[must_use]
+    pub const fn choices(&self) -> &Choices {
+        &self.choices
+    }
+
     /// How often the machine has been restarted.
     #[must_use]
     pub const fn life(&self) -> u32 {
