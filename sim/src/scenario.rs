@@ -227,7 +227,9 @@ impl Scenario {
     /// The client that carries out an operation.
     #[must_use]
     pub fn owner(&self, operation: u32) -> Option<usize> {
-        self.clients.iter().position(|client| client.operations.iter().any(|numbered| numbered.id == operation))
+        self.clients
+            .iter()
+            .position(|client| client.operations.iter().any(|numbered| numbered.id == operation))
     }
 
     /// Number of operations of all clients.

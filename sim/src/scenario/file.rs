@@ -1,6 +1,8 @@
 //! Scenarios as TOML files.
 
-use super::{Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash, Scenario, first_id};
+use super::{
+    Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash, Scenario, first_id,
+};
 use crate::choices::Deviation;
 use crate::machine::CrashKind;
 use ironleaf_model::Operation;
@@ -45,7 +47,7 @@ struct File {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deviations: Vec<Deviation>,
     #[serde(default)]
-    expect: Spanned<ExpectEntry>,
+    expect: Option<Spanned<ExpectEntry>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -146,7 +148,8 @@ impl TryFrom<File> for Scenario {
             .enumerate()
             .map(|(index, client)| read_client(index, client, &mut ids))
             .collect::<Result<Vec<_>, _>>()?;
-        let crashes = file.crashes.into_iter().map(|crash| read_crash(crash, &ids)).collect::<Result<_, _>>()?;
+        let crashes =
+            file.crashes.into_iter().map(|crash| read_crash(crash, &ids)).collect::<Result<_, _>>()?;
         Ok(Self {
             title: file.title,
             promise: file.promise,
@@ -171,7 +174,9 @@ fn read_client(index: usize, client: ClientEntry, ids: &mut BTreeSet<u32>) -> Re
         let span = line.span();
         let line = line.into_inner();
         let (id, text) = match line.split_once(": ") {
-            Some((number, text)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some((number, text))
+                if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 let id = number.parse().map_err(|_| {
                     Problem::at(span.clone(), format!("the number {number} of an operation is too large"))
                 })?;
@@ -207,7 +212,10 @@ fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>) -> Result<PlannedCrash, Pr
         (None, Some(label)) => {
             let span = label.span();
             let Some(actor) = crash.actor else {
-                return Err(Problem::at(span, "a crash with `during` names its `actor`, such as \"client-0\""));
+                return Err(Problem::at(
+                    span,
+                    "a crash with `during` names its `actor`, such as \"client-0\"",
+                ));
             };
             let occurrence = crash.occurrence.unwrap_or(1);
             if occurrence == 0 {
@@ -219,7 +227,10 @@ fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>) -> Result<PlannedCrash, Pr
             return Err(Problem::at(operation.span(), "a crash has `after_operation` or `during`, not both"));
         }
         (None, None) => {
-            return Err(Problem { span: None, message: "a crash has `after_operation` or `during`".to_owned() });
+            return Err(Problem {
+                span: None,
+                message: "a crash has `after_operation` or `during`".to_owned(),
+            });
         }
     };
     let kind = match crash.kind {
@@ -229,7 +240,8 @@ fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>) -> Result<PlannedCrash, Pr
     Ok(PlannedCrash { at, kind, keep: crash.keep })
 }
 
-fn read_expectation(expect: Spanned<ExpectEntry>) -> Result<Expectation, Problem> {
+fn read_expectation(expect: Option<Spanned<ExpectEntry>>) -> Result<Expectation, Problem> {
+    let Some(expect) = expect else { return Ok(Expectation::Pass) };
     let span = expect.span();
     match expect.into_inner() {
         ExpectEntry { failure: None, bug: None, .. } => Ok(Expectation::Pass),
@@ -276,7 +288,7 @@ impl From<&Scenario> for File {
             clients: clients.collect(),
             crashes: scenario.crashes.iter().map(CrashEntry::from).collect(),
             deviations: scenario.deviations.clone(),
-            expect: spanned(ExpectEntry { outcome, failure, bug }),
+            expect: Some(spanned(ExpectEntry { outcome, failure, bug })),
         }
     }
 }

@@ -1,0 +1,115 @@
+//! The seeded policy: explore densely, record, shrink later.
+//!
+//! Dense delays in virtual time found planted bugs several times faster than few deviations or a random pick of the
+//! ready task, because in virtual time the ready queue mostly holds one task: only a delay preempts anything. How
+//! dense differs from seed to seed, and crashes fall log-uniformly, because bugs of recovery want short runs and bugs
+//! of schedules long ones.
+
+use super::names::Site;
+use crate::random::SplitMix64;
+use std::time::Duration;
+
+/// What a pick at [`Site::Wake`] or [`Site::Point`] means: pick `i` is a delay of `DELAYS[i - 1]` in virtual time,
+/// from shorter than a write to longer than a checkpoint.
+pub const DELAYS: [Duration; 8] = [
+    Duration::from_micros(1),
+    Duration::from_micros(3),
+    Duration::from_micros(10),
+    Duration::from_micros(30),
+    Duration::from_micros(100),
+    Duration::from_micros(300),
+    Duration::from_millis(1),
+    Duration::from_millis(3),
+];
+
+/// Probabilities in thousandths, evenly spaced in the logarithm from 0.05 to 0.9.
+const DENSITIES: [u64; 8] = [50, 76, 114, 173, 261, 394, 596, 900];
+
+const CRASH_POINTS_DEFAULT: u64 = 1000;
+/// Opening a small database passes about this many crash points.
+const RECOVERY_CRASH_POINTS: u64 = 32;
+
+pub(super) struct Policy {
+    random: SplitMix64,
+    /// Thousandths of the wake-ups and points that are delayed.
+    delays: u64,
+    /// Thousandths of the I/Os whose latency deviates.
+    latencies: u64,
+    /// Thousandths of the I/Os that fail where a fault may be injected.
+    faults: u64,
+    crash_points: u64,
+    /// The life whose crash was not drawn yet: the caller may still say how many crash points there are.
+    undrawn: Option<u32>,
+    /// Crash points to go until this life's crash.
+    crash_in: Option<u64>,
+}
+
+impl Policy {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed);
+        let mut density = |numerator, denominator| {
+            if random.chance(numerator, denominator) { DENSITIES[random.below(8) as usize] } else { 0 }
+        };
+        let (delays, latencies, faults) = (density(7, 8), density(1, 3), density(1, 1) / 10);
+        Self {
+            random,
+            delays,
+            latencies,
+            faults,
+            crash_points: CRASH_POINTS_DEFAULT,
+            undrawn: Some(0),
+            crash_in: None,
+        }
+    }
+
+    pub(super) fn set_crash_points(&mut self, crash_points: u64) {
+        self.crash_points = crash_points.max(1);
+    }
+
+    pub(super) fn begin_life(&mut self, life: u32) {
+        self.undrawn = Some(life);
+    }
+
+    pub(super) fn pick(&mut self, site: Site, limit: u64) -> u64 {
+        match site {
+            Site::Wake | Site::Point => self.deviate(self.delays, limit),
+            Site::Latency => self.deviate(self.latencies, limit),
+            Site::Fault => self.deviate(self.faults, limit),
+            Site::PowerLoss => self.random.below(limit),
+            Site::Crash => self.crash(limit),
+        }
+    }
+
+    fn deviate(&mut self, thousandths: u64, limit: u64) -> u64 {
+        if limit > 1 && self.random.chance(thousandths, 1000) { 1 + self.random.below(limit - 1) } else { 0 }
+    }
+
+    fn crash(&mut self, limit: u64) -> u64 {
+        if let Some(life) = self.undrawn.take() {
+            self.crash_in = self.draw_crash(life);
+        }
+        let Some(crash_in) = &mut self.crash_in else { return 0 };
+        *crash_in -= 1;
+        if *crash_in > 0 || limit < 2 {
+            return 0;
+        }
+        self.crash_in = None;
+        // Power loss three times in four: the death of a process loses less, so it finds less.
+        if limit > 2 && self.random.chance(1, 4) { 2 } else { 1 }
+    }
+
+    /// A crash in nearly every first life and most second ones, half of these inside recovery; later lives crash
+    /// ever more rarely, so a run ends.
+    fn draw_crash(&mut self, life: u32) -> Option<u64> {
+        let (sixteenths, recovery) = match life {
+            0 => (15, false),
+            1 => (11, self.random.chance(1, 2)),
+            2 => (5, self.random.chance(1, 2)),
+            _ => (2, self.random.chance(1, 2)),
+        };
+        let crash_points =
+            if recovery { RECOVERY_CRASH_POINTS.min(self.crash_points) } else { self.crash_points };
+        let crash_in = self.random.log_uniform(crash_points);
+        self.random.chance(sixteenths, 16).then_some(crash_in)
+    }
+}

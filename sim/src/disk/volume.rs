@@ -1,0 +1,300 @@
+//! The medium, and the operations on it that are in flight.
+
+use super::operation::{Operation, Outcome};
+use super::tree::{Directory, LockState, Node, Space, Stamp};
+use crate::choices::{Choices, Site};
+use crate::executor::{Actor, EventKind, Executor};
+use ironleaf::env::DiskResult;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A machine's disk. It outlives the machine's lives.
+pub(crate) struct Volume(Mutex<VolumeState>);
+
+pub(super) struct VolumeState {
+    pub(super) root: Arc<Directory>,
+    pub(super) space: Arc<Space>,
+    /// How often the machine was restarted on it.
+    pub(super) epoch: u32,
+    /// By number, which is the order of submission.
+    slots: BTreeMap<u64, Slot>,
+    /// Completions so far.
+    completed: u64,
+    ids: u64,
+    pub(super) losses: BTreeMap<&'static str, u64>,
+}
+
+enum Slot {
+    InFlight(InFlight),
+    Done(DiskResult<Outcome>),
+}
+
+struct InFlight {
+    operation: Operation,
+    actor: Actor,
+    directory: Option<Arc<Directory>>,
+    waker: Option<Waker>,
+    /// Its future was dropped: it goes on, but nobody takes the outcome.
+    abandoned: bool,
+}
+
+impl Volume {
+    pub(crate) fn new(bytes_max: Option<u64>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(VolumeState {
+            root: Directory::new(0, String::new()),
+            space: Space::new(bytes_max),
+            epoch: 0,
+            slots: BTreeMap::new(),
+            completed: 0,
+            ids: 0,
+            losses: BTreeMap::new(),
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, VolumeState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an operation in flight.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        executor: &Executor,
+        operation: impl FnOnce(&VolumeState) -> Operation,
+    ) -> Submitted {
+        let mut state = self.lock();
+        let operation = operation(&state);
+        let traits = operation.traits();
+        let words = operation.words();
+        let Some((number, actor)) =
+            executor.submit(traits.name, traits.latency, words, || operation.to_string())
+        else {
+            return Submitted::Refused(operation);
+        };
+        let directory = operation.directory(&state);
+        if let Some(directory) = &directory {
+            directory.enter();
+        }
+        let in_flight = InFlight { operation, actor, directory, waker: None, abandoned: false };
+        state.slots.insert(number, Slot::InFlight(in_flight));
+        drop(state);
+        if let Some([submitted, _]) = traits.crash_points {
+            executor.crash_point(submitted);
+        }
+        Submitted::InFlight { volume: Arc::clone(self), number }
+    }
+
+    /// Carries out the operation whose time has come, and wakes who waits for it.
+    pub(crate) fn complete(&self, executor: &Executor, number: u64) {
+        let mut state = self.lock();
+        let Some(Slot::InFlight(in_flight)) = state.slots.remove(&number) else { return };
+        let InFlight { operation, actor, directory, waker, abandoned } = in_flight;
+        executor.choices.set_actor_id(actor.0, actor.1);
+        let outcome = operation.execute(&mut state, number, false);
+        if let Some(directory) = directory {
+            directory.leave();
+        }
+        executor.record(EventKind::Complete, [number, digest_of(&outcome), 0], || {
+            let failure = outcome.as_ref().err().map_or_else(String::new, |error| format!(": {error}"));
+            format!("completes {operation} (#{number}){failure}")
+        });
+        let unclaimed = if abandoned {
+            Some(outcome)
+        } else {
+            state.slots.insert(number, Slot::Done(outcome));
+            None
+        };
+        drop(state);
+        drop(unclaimed);
+        if let Some([_, completed]) = operation.traits().crash_points {
+            executor.crash_point(completed);
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        drop(operation);
+    }
+
+    /// What the end of a process in order leaves: everything in flight completes, locks and handles are gone.
+    pub(crate) fn finish(&self) {
+        let mut state = self.lock();
+        state.carry_out_in_flight(false, |_| true);
+        state.begin_epoch();
+    }
+
+    /// What the death of a process leaves: everything that completed, and of what was in flight what the choices
+    /// say. All of it is still pending.
+    pub(crate) fn process_death(&self, choices: &Choices) {
+        let mut state = self.lock();
+        let mut dropped = 0;
+        state.carry_out_in_flight(false, |in_flight| {
+            if !in_flight.operation.changes_disk() {
+                return false;
+            }
+            choices.set_actor_id(in_flight.actor.0, in_flight.actor.1);
+            let keep = choices.pick(Site::PowerLoss, "in_flight", 2) == 0;
+            dropped += u64::from(!keep);
+            keep
+        });
+        if dropped > 0 {
+            state.count("in_flight_dropped");
+        }
+        state.begin_epoch();
+    }
+
+    /// What a power loss leaves: see [`loss`](super::loss).
+    pub(crate) fn power_loss(&self, choices: &Choices) {
+        let mut state = self.lock();
+        state.carry_out_in_flight(true, |in_flight| in_flight.operation.changes_disk());
+        super::loss::strike(&mut state, choices);
+        state.begin_epoch();
+    }
+
+    /// The kinds of loss that had an effect, and how often.
+    pub(crate) fn losses(&self) -> BTreeMap<&'static str, u64> {
+        self.lock().losses.clone()
+    }
+
+    /// Every file, as the process sees it.
+    pub(crate) fn dump(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let root = Arc::clone(&self.lock().root);
+        let mut files = Vec::new();
+        collect(&root, &mut files);
+        files
+    }
+}
+
+fn collect(directory: &Directory, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for (name, node) in &directory.lock().current {
+        match node {
+            Node::File(inode) => {
+                let state = inode.lock();
+                let len =
+                    usize::try_from(state.current.len()).expect("a file that is dumped fits into memory");
+                files.push((PathBuf::from(directory.path_of(name)), state.current.read(0, len)));
+            }
+            Node::Directory(inner) => collect(inner, files),
+        }
+    }
+}
+
+fn digest_of(outcome: &DiskResult<Outcome>) -> u64 {
+    match outcome {
+        Err(error) => error.kind as u64 + 1,
+        Ok(Outcome::Done | Outcome::Locked(_)) => 0,
+        Ok(Outcome::Bytes(bytes)) => xxh3_64(bytes),
+        Ok(Outcome::Len(len)) => *len,
+        Ok(Outcome::Names(names)) => names.len() as u64,
+        Ok(Outcome::Opened(file)) => file.inode.id,
+    }
+}
+
+impl VolumeState {
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    /// Completions so far: what a sync that is submitted now covers.
+    pub(super) const fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    pub(super) const fn stamp(&mut self, in_flight: bool) -> Stamp {
+        self.completed += 1;
+        Stamp { order: self.completed, in_flight }
+    }
+
+    pub(super) fn count(&mut self, loss: &'static str) {
+        *self.losses.entry(loss).or_insert(0) += 1;
+    }
+
+    /// Carries out, in the order of submission, the operations in flight that `which` selects; forgets the others.
+    fn carry_out_in_flight(&mut self, as_in_flight: bool, mut which: impl FnMut(&InFlight) -> bool) {
+        for (number, slot) in std::mem::take(&mut self.slots) {
+            if let Slot::InFlight(in_flight) = slot
+                && which(&in_flight)
+            {
+                // An operation that fails changes nothing, and nobody is left to be told.
+                drop(in_flight.operation.execute(self, number, as_in_flight));
+            }
+        }
+    }
+
+    /// Locks, handles and operations in flight belong to a process: the next one starts without.
+    fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        self.space = Space::new(self.space.bytes_max());
+        begin_epoch_of(&self.root, self.epoch, &self.space);
+    }
+}
+
+fn begin_epoch_of(directory: &Directory, epoch: u32, space: &Space) {
+    let mut state = directory.lock();
+    state.lock = LockState::Free;
+    state.in_flight = 0;
+    for node in state.current.values() {
+        match node {
+            Node::File(inode) => {
+                let mut file = inode.lock();
+                file.epoch = epoch;
+                file.handles = 0;
+                space.charge(file.allocated);
+            }
+            Node::Directory(inner) => begin_epoch_of(inner, epoch, space),
+        }
+    }
+}
+
+/// The caller's end of an operation.
+pub(super) enum Submitted {
+    InFlight { volume: Arc<Volume>, number: u64 },
+    Refused(Operation),
+}
+
+impl Future for Submitted {
+    type Output = DiskResult<Outcome>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let (volume, number) = match &*self {
+            Self::InFlight { volume, number } => (volume, *number),
+            Self::Refused(operation) => return Poll::Ready(Err(operation.refused())),
+        };
+        let mut state = volume.lock();
+        match state.slots.get_mut(&number) {
+            Some(Slot::InFlight(in_flight)) => {
+                let before = in_flight.waker.replace(context.waker().clone());
+                drop(state);
+                drop(before);
+                Poll::Pending
+            }
+            Some(Slot::Done(_)) => match state.slots.remove(&number) {
+                Some(Slot::Done(outcome)) => Poll::Ready(outcome),
+                _ => Poll::Pending,
+            },
+            // The life has ended: nothing completes any more.
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        let Self::InFlight { volume, number } = self else { return };
+        let mut state = volume.lock();
+        let unclaimed = match state.slots.get_mut(number) {
+            Some(Slot::InFlight(in_flight)) => {
+                in_flight.abandoned = true;
+                in_flight.waker.take().map(|waker| (Some(waker), None))
+            }
+            Some(Slot::Done(_)) => state.slots.remove(number).map(|slot| (None, Some(slot))),
+            None => None,
+        };
+        drop(state);
+        drop(unclaimed);
+    }
+}
