@@ -5,7 +5,7 @@
 //! course plus a list of named deviations, and the list replays it.
 
 pub mod choices;
-mod disk;
+pub mod disk;
 mod executor;
 pub mod machine;
 mod random;

@@ -1,7 +1,7 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{Front, Volume};
+use crate::disk::{CLASSES, Front, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
 use std::collections::BTreeMap;
@@ -79,6 +79,19 @@ pub enum LifeEnd<T> {
     TimedOut(String),
 }
 
+impl<T> LifeEnd<T> {
+    /// The same end with another output of the main task.
+    pub fn map_finished<U>(self, map: impl FnOnce(T) -> U) -> LifeEnd<U> {
+        match self {
+            Self::Finished(output) => LifeEnd::Finished(map(output)),
+            Self::Crashed(kind) => LifeEnd::Crashed(kind),
+            Self::Stuck(names) => LifeEnd::Stuck(names),
+            Self::Panicked(message) => LifeEnd::Panicked(message),
+            Self::TimedOut(bound) => LifeEnd::TimedOut(bound),
+        }
+    }
+}
+
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Machine")
@@ -137,23 +150,14 @@ impl Machine {
         if finished {
             self.begin();
         }
-        match end {
-            LifeEnd::Finished(()) => match dropped {
-                // What a crash interrupts is never dropped on a real machine; what ends in order is.
-                Err(message) => LifeEnd::Panicked(message),
-                Ok(()) => LifeEnd::Finished(
-                    result
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .take()
-                        .expect("the main task left its result"),
-                ),
-            },
-            LifeEnd::Crashed(kind) => LifeEnd::Crashed(kind),
-            LifeEnd::Stuck(names) => LifeEnd::Stuck(names),
-            LifeEnd::Panicked(message) => LifeEnd::Panicked(message),
-            LifeEnd::TimedOut(bound) => LifeEnd::TimedOut(bound),
+        if finished && let Err(message) = dropped {
+            // What a crash interrupts is never dropped on a real machine; what ends in order is.
+            return LifeEnd::Panicked(message);
         }
+        end.map_finished(|()| {
+            let output = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+            output.expect("a main task that finished left its output")
+        })
     }
 
     fn drive(&self, main: TaskId) -> LifeEnd<()> {
@@ -186,7 +190,14 @@ impl Machine {
         self.executor.close();
         let _ = self.executor.drop_tasks();
         match kind {
-            CrashKind::PowerLoss => self.volume.power_loss(&self.choices),
+            CrashKind::PowerLoss => {
+                let traced = self.executor.log(|log| log.is_traced());
+                let struck = self.volume.power_loss(&self.choices, traced);
+                let class = CLASSES[usize::try_from(struck.class).unwrap_or(0)];
+                self.executor.record(EventKind::Loss, [struck.class, struck.kept, 0], || {
+                    format!("power loss: {class}; {}", struck.lines.join("; "))
+                });
+            }
             CrashKind::ProcessDeath => self.volume.process_death(&self.choices),
         }
         self.life += 1;
@@ -204,6 +215,12 @@ impl Machine {
         self.executor = Executor::new(self.choices.clone(), self.executor.now(), log);
         let seed = self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93);
         self.env = environment(&self.executor, &self.volume, seed);
+    }
+
+    /// The choices that the machine was built with.
+    #[must_use]
+    pub const fn choices(&self) -> &Choices {
+        &self.choices
     }
 
     /// How often the machine has been restarted.

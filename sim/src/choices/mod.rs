@@ -103,6 +103,9 @@ impl Choices {
     pub fn set_life(&self, life: u32) {
         let mut inner = self.lock();
         let inner = &mut *inner;
+        if life == inner.life {
+            return;
+        }
         inner.course.end_life(inner.life, &inner.names, &inner.ordinals);
         inner.course.begin_life(life);
         inner.ordinals.clear();

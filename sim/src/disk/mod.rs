@@ -27,4 +27,5 @@ mod volume;
 mod tests;
 
 pub(crate) use front::Front;
+pub use loss::CLASSES;
 pub(crate) use volume::Volume;

@@ -142,6 +142,15 @@ pub(super) enum Node {
     Directory(Arc<Directory>),
 }
 
+impl Node {
+    pub(super) fn id(&self) -> u64 {
+        match self {
+            Self::File(inode) => inode.id,
+            Self::Directory(directory) => directory.id,
+        }
+    }
+}
+
 /// A change of a directory that completed but is not durable.
 pub(super) struct EntryEvent {
     pub(super) stamp: Stamp,
@@ -167,6 +176,14 @@ impl EntryChange {
                 entries.remove(from);
                 entries.insert(Arc::clone(to), node.clone());
             }
+        }
+    }
+
+    /// The file or directory that it gives a name to.
+    pub(super) const fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Create { node, .. } | Self::Rename { node, .. } => Some(node),
+            Self::Remove { .. } => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The medium, and the operations on it that are in flight.
 
+use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
 use super::tree::{Directory, LockState, Node, Space, Stamp};
 use crate::choices::{Choices, Site};
@@ -147,11 +148,12 @@ impl Volume {
     }
 
     /// What a power loss leaves: see [`loss`](super::loss).
-    pub(crate) fn power_loss(&self, choices: &Choices) {
+    pub(crate) fn power_loss(&self, choices: &Choices, traced: bool) -> Struck {
         let mut state = self.lock();
         state.carry_out_in_flight(true, |in_flight| in_flight.operation.changes_disk());
-        super::loss::strike(&mut state, choices);
+        let struck = strike(&mut state, choices, traced);
         state.begin_epoch();
+        struck
     }
 
     /// The kinds of loss that had an effect, and how often.
@@ -243,6 +245,7 @@ fn begin_epoch_of(directory: &Directory, epoch: u32, space: &Space) {
                 let mut file = inode.lock();
                 file.epoch = epoch;
                 file.handles = 0;
+                file.linked = true;
                 space.charge(file.allocated);
             }
             Node::Directory(inner) => begin_epoch_of(inner, epoch, space),
