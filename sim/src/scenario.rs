@@ -9,6 +9,7 @@ mod generate;
 pub use file::ScenarioError;
 
 use crate::choices::{ChoiceName, Deviation, Site};
+use crate::disk::CLASSES;
 use crate::machine::CrashKind;
 use ironleaf::Options;
 use ironleaf_model::{Limits, Operation};
@@ -55,7 +56,7 @@ pub enum Finale {
     None,
 }
 
-/// What a crash keeps of what was not durable.
+/// What a power loss keeps of what was not durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
@@ -63,6 +64,31 @@ pub enum Keep {
     All,
     /// Nothing.
     None,
+    /// Everything but the newest change.
+    AllButNewest,
+    /// Nothing but the newest change.
+    OnlyNewest,
+    /// Everything but changes of directory entries.
+    NoEntries,
+    /// Everything but changes of file lengths.
+    NoLengths,
+    /// Everything but what was still in flight.
+    NotInFlight,
+}
+
+impl Keep {
+    /// The class of outcome in [`CLASSES`].
+    fn class(self) -> &'static str {
+        match self {
+            Self::All => "kept_all",
+            Self::None => "dropped_all",
+            Self::AllButNewest => "one_dropped",
+            Self::OnlyNewest => "one_kept",
+            Self::NoEntries => "entries_dropped",
+            Self::NoLengths => "lengths_dropped",
+            Self::NotInFlight => "in_flight_dropped",
+        }
+    }
 }
 
 /// The part of the engine's options that scenarios set; the defaults are far smaller than the engine's, so that logs
@@ -241,9 +267,8 @@ impl Scenario {
 
 /// The deviation that makes a power loss keep what `keep` says.
 fn kept(life: u32, kind: CrashKind, keep: Option<Keep>) -> Option<Deviation> {
-    if kind != CrashKind::PowerLoss || keep != Some(Keep::None) {
-        return None;
-    }
+    let class = keep.filter(|_| kind == CrashKind::PowerLoss)?.class();
+    let pick = CLASSES.iter().position(|name| *name == class).filter(|pick| *pick != 0)?;
     let name = ChoiceName {
         life,
         site: Site::PowerLoss,
@@ -252,7 +277,7 @@ fn kept(life: u32, kind: CrashKind, keep: Option<Keep>) -> Option<Deviation> {
         operation: None,
         ordinal: 0,
     };
-    Some(Deviation { name, pick: 1 })
+    Some(Deviation { name, pick: pick as u64 })
 }
 
 #[cfg(test)]

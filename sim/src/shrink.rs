@@ -78,7 +78,7 @@ fn shrink_with(
     best.crashes.clear();
     best.finale_keep = None;
     let mut shrinker = Shrinker { best, replays: 0, limits, stopped: false, replay, progress };
-    shrinker.to_fixpoint();
+    shrinker.reach_fixpoint();
     Shrunk { scenario: shrinker.best, replays: shrinker.replays }
 }
 
@@ -96,7 +96,7 @@ where
     R: FnMut(&Arc<Scenario>, &[Deviation]) -> Option<Vec<Deviation>>,
     P: FnMut(Progress) -> bool,
 {
-    fn to_fixpoint(&mut self) {
+    fn reach_fixpoint(&mut self) {
         loop {
             let before = self.best.clone();
             self.sweep(Scenario::operation_count, without_operations);

@@ -49,6 +49,22 @@ fn planned_crashes_stand_for_deviations() {
 }
 
 #[test]
+fn every_keep_names_a_class_of_the_disk() {
+    for keep in [
+        Keep::None,
+        Keep::AllButNewest,
+        Keep::OnlyNewest,
+        Keep::NoEntries,
+        Keep::NoLengths,
+        Keep::NotInFlight,
+    ] {
+        assert!(kept(0, CrashKind::PowerLoss, Some(keep)).is_some_and(|it| it.pick > 0), "{keep:?}");
+    }
+    assert_eq!(kept(0, CrashKind::PowerLoss, Some(Keep::All)), None);
+    assert_eq!(kept(0, CrashKind::ProcessDeath, Some(Keep::None)), None);
+}
+
+#[test]
 fn a_scenario_reads_back_as_it_was_saved() {
     let written = read(SCENARIO);
     assert_eq!(read(&written.to_toml()), written);
