@@ -7,6 +7,8 @@
 //! **A write is in flight from its submission.** Calling a method of [`Disk`] or [`File`] submits the operation;
 //! the future that it returns only waits for the outcome. Dropping that future does not take the operation back.
 
+#[cfg(ironleaf_lab)]
+pub mod conformance;
 mod disk;
 mod network;
 pub mod os;

@@ -1,1 +1,0 @@
-//! The operating system's environment, over tokio.
