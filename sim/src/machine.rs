@@ -1,13 +1,13 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{CLASSES, Front, Volume};
+use crate::disk::{CLASSES, Faults, Front, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -257,6 +257,20 @@ impl Machine {
     #[must_use]
     pub fn disk_dump(&self) -> Vec<(PathBuf, Vec<u8>)> {
         self.volume.dump()
+    }
+
+    /// Chooses which disk operations may fail from now on, through the choices at `Site::Fault`.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.volume.set_faults(faults);
+    }
+
+    /// Replaces the content of a file behind everybody's back, durably: bit rot, a stale or misdirected sector, a
+    /// truncation. `false` if there is no such file.
+    pub fn overwrite_file(&mut self, path: &Path, content: &[u8]) -> bool {
+        let found = self.volume.overwrite(path, content);
+        let words = [xxh3_64(path.as_os_str().as_encoded_bytes()), xxh3_64(content), 0];
+        self.executor.record(EventKind::Edit, words, || format!("overwrites {}", path.display()));
+        found
     }
 
     /// How often each kind of loss was chosen *and* changed something.

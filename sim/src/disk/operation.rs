@@ -225,15 +225,7 @@ impl Operation {
         }
     }
 
-    /// The error of an operation that the machine no longer carries out.
-    pub(super) fn refused(&self) -> DiskError {
-        DiskError {
-            source: Some(Arc::new(std::io::Error::other("the simulated machine is off"))),
-            ..DiskError::new(DiskErrorKind::Io, self.traits().name, self.path())
-        }
-    }
-
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::Read { file, .. }
             | Self::Write { file, .. }

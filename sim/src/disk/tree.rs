@@ -20,6 +20,8 @@ pub(super) struct FileState {
     pub(super) durable: Content,
     /// In the order of completion.
     pub(super) pending: VecDeque<FileEvent>,
+    /// A failed sync lost data: what is visible is more than what is durable and pending.
+    pub(super) diverged: bool,
     /// Bytes that are charged to the volume's capacity.
     pub(super) allocated: u64,
     /// Open handles of this epoch.
@@ -34,6 +36,19 @@ pub(super) struct FileState {
 pub(super) struct FileEvent {
     pub(super) stamp: Stamp,
     pub(super) change: FileChange,
+}
+
+impl FileEvent {
+    pub(super) fn apply(&self, content: &mut Content) {
+        match &self.change {
+            FileChange::Data { offset, bytes } => content.write(*offset, bytes),
+            FileChange::Length(len) => content.set_len(*len),
+        }
+    }
+
+    pub(super) const fn is_length(&self) -> bool {
+        matches!(self.change, FileChange::Length(_))
+    }
 }
 
 pub(super) enum FileChange {
@@ -59,6 +74,7 @@ impl Inode {
                 current: Content::default(),
                 durable: Content::default(),
                 pending: VecDeque::new(),
+                diverged: false,
                 allocated: 0,
                 handles: 0,
                 linked: true,
@@ -89,13 +105,18 @@ impl FileState {
         }
     }
 
+    /// Replaces the content, as damage of the medium does.
+    pub(super) fn overwrite(&mut self, content: Content) {
+        self.pending.clear();
+        self.diverged = false;
+        self.durable = content.clone();
+        self.current = content;
+    }
+
     /// Makes everything durable that completed up to `order`.
     pub(super) fn sync(&mut self, order: u64) {
         while let Some(event) = self.pending.pop_front_if(|event| event.stamp.order <= order) {
-            match event.change {
-                FileChange::Data { offset, bytes } => self.durable.write(offset, &bytes),
-                FileChange::Length(len) => self.durable.set_len(len),
-            }
+            event.apply(&mut self.durable);
         }
     }
 
