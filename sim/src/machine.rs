@@ -209,12 +209,29 @@ impl Machine {
         self.executor.record(EventKind::Restart, [life, kind as u64, 0], || format!("starts after {kind:?}"));
     }
 
+    /// A second machine in the state that the last run left, operations in flight included, with choices of its own:
+    /// to try another outcome of the same crash. Without tasks: those of a run that ended are gone.
+    #[must_use]
+    pub fn fork(&self, choices: Choices) -> Self {
+        choices.set_life(self.life);
+        let volume = self.volume.fork(&self.choices, &choices);
+        let log = self.executor.log(|log| log.clone());
+        let executor = Executor::new(choices.clone(), self.executor.now(), log);
+        let env = environment(&executor, &volume, self.entropy_seed());
+        let (options, life, runs, crashed) = (self.options.clone(), self.life, self.runs, self.crashed);
+        Self { choices, options, volume, executor, env, life, runs, crashed }
+    }
+
+    /// Each run draws other random numbers.
+    const fn entropy_seed(&self) -> u64 {
+        self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
     fn begin(&mut self) {
         self.runs += 1;
         let log = self.executor.log(std::mem::take);
         self.executor = Executor::new(self.choices.clone(), self.executor.now(), log);
-        let seed = self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        self.env = environment(&self.executor, &self.volume, seed);
+        self.env = environment(&self.executor, &self.volume, self.entropy_seed());
     }
 
     /// The choices that the machine was built with.

@@ -18,6 +18,7 @@
 
 mod content;
 mod fault;
+mod fork;
 mod front;
 mod loss;
 mod operation;

@@ -604,3 +604,35 @@ fn damage_is_durable_and_seen_at_once() {
     machine.restart(CrashKind::PowerLoss);
     assert_eq!(Files::of(&machine).get("log"), Some(&b"damaged"[..]));
 }
+
+#[test]
+fn a_fork_tries_another_outcome_of_the_same_crash_and_leaves_the_original_alone() {
+    let mut crash = outcome("now", "main", 1);
+    crash.name.site = Site::Crash;
+    let mut machine = machine(vec![crash]);
+    let (env, handle) = (machine.env(), machine.handle());
+    machine.run(async move {
+        let file = durable(&env, "log", &[0; 2048]).await?;
+        file.write_at(0, filled(1, 512)).await?;
+        create(&env, "created").await?;
+        env.disk.remove("created".as_ref()).await?;
+        drop(file.write_at(512, filled(2, 512)));
+        handle.crash_point("now");
+        std::future::pending::<DiskResult<()>>().await
+    });
+    let after = |deviations: Vec<Deviation>, kind| {
+        let mut fork = machine.fork(Choices::new(Source::Recorded { deviations, strict: true }));
+        fork.restart(kind);
+        assert_eq!(fork.choices().finish(), None);
+        let files = Files::of(&fork);
+        let content = files.get("log").unwrap();
+        (files.names().len(), content[0], content[512])
+    };
+    assert_eq!(after(class("kept_all", &[]), CrashKind::PowerLoss), (1, 1, 2));
+    assert_eq!(after(class("dropped_all", &[]), CrashKind::PowerLoss), (1, 0, 0));
+    assert_eq!(after(class("one_dropped", &[]), CrashKind::PowerLoss), (1, 1, 0));
+    assert_eq!(after(class("one_dropped", &[("drop", "machine", 1)]), CrashKind::PowerLoss), (2, 1, 2));
+    assert_eq!(after(vec![outcome("in_flight", "main", 1)], CrashKind::ProcessDeath), (1, 1, 0));
+    machine.restart(CrashKind::PowerLoss);
+    assert_eq!(Files::of(&machine).get("log").unwrap()[512], 2, "the original kept its own course");
+}

@@ -15,6 +15,7 @@ pub(super) struct Inode {
     state: Mutex<FileState>,
 }
 
+#[derive(Clone)]
 pub(super) struct FileState {
     pub(super) current: Content,
     pub(super) durable: Content,
@@ -33,6 +34,7 @@ pub(super) struct FileState {
 }
 
 /// A change of a file that completed but is not durable.
+#[derive(Clone)]
 pub(super) struct FileEvent {
     pub(super) stamp: Stamp,
     pub(super) change: FileChange,
@@ -51,6 +53,7 @@ impl FileEvent {
     }
 }
 
+#[derive(Clone)]
 pub(super) enum FileChange {
     Data { offset: u64, bytes: Bytes },
     Length(u64),
@@ -66,21 +69,23 @@ pub(super) struct Stamp {
 }
 
 impl Inode {
+    /// An empty file that has just got its entry.
     pub(super) fn new(id: u64, path: String, epoch: u32) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            path,
-            state: Mutex::new(FileState {
-                current: Content::default(),
-                durable: Content::default(),
-                pending: VecDeque::new(),
-                diverged: false,
-                allocated: 0,
-                handles: 0,
-                linked: true,
-                epoch,
-            }),
-        })
+        let state = FileState {
+            current: Content::default(),
+            durable: Content::default(),
+            pending: VecDeque::new(),
+            diverged: false,
+            allocated: 0,
+            handles: 0,
+            linked: true,
+            epoch,
+        };
+        Self::with_state(id, path, state)
+    }
+
+    pub(super) fn with_state(id: u64, path: String, state: FileState) -> Arc<Self> {
+        Arc::new(Self { id, path, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, FileState> {
@@ -219,18 +224,20 @@ impl EntryChange {
 }
 
 impl Directory {
+    /// An empty directory.
     pub(super) fn new(id: u64, path: String) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            path,
-            state: Mutex::new(DirectoryState {
-                current: Entries::new(),
-                durable: Entries::new(),
-                pending: VecDeque::new(),
-                lock: LockState::Free,
-                in_flight: 0,
-            }),
-        })
+        let state = DirectoryState {
+            current: Entries::new(),
+            durable: Entries::new(),
+            pending: VecDeque::new(),
+            lock: LockState::Free,
+            in_flight: 0,
+        };
+        Self::with_state(id, path, state)
+    }
+
+    pub(super) fn with_state(id: u64, path: String, state: DirectoryState) -> Arc<Self> {
+        Arc::new(Self { id, path, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, DirectoryState> {
@@ -288,6 +295,12 @@ pub(super) struct Space {
 impl Space {
     pub(super) fn new(bytes_max: Option<u64>) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes_used: AtomicU64::new(0) })
+    }
+
+    /// The same capacity, with as much of it used.
+    pub(super) fn copy(&self) -> Arc<Self> {
+        let bytes_used = AtomicU64::new(self.bytes_used.load(Relaxed));
+        Arc::new(Self { bytes_max: self.bytes_max, bytes_used })
     }
 
     pub(super) const fn bytes_max(&self) -> Option<u64> {

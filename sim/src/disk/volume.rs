@@ -2,6 +2,7 @@
 
 use super::content::Content;
 use super::fault::Faults;
+use super::fork::Copier;
 use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
 use super::tree::{Directory, LockState, Node, Space, Stamp};
@@ -168,6 +169,34 @@ impl Volume {
     /// The kinds of loss that had an effect, and how often.
     pub(crate) fn losses(&self) -> BTreeMap<&'static str, u64> {
         self.lock().losses.clone()
+    }
+
+    /// A second volume in the same state, operations in flight included.
+    pub(crate) fn fork(&self, choices: &Choices, forked_choices: &Choices) -> Arc<Self> {
+        let state = self.lock();
+        let space = state.space.copy();
+        let mut copier = Copier::new(Arc::clone(&space));
+        let root = copier.directory(&state.root);
+        let mut slots = BTreeMap::new();
+        for (number, slot) in &state.slots {
+            let Slot::InFlight(in_flight) = slot else { continue };
+            let (actor, operation) = in_flight.actor;
+            let actor = (forked_choices.actor_id(&choices.actor_text(actor)), operation);
+            let operation = copier.operation(&in_flight.operation);
+            // Its task stays with the original.
+            let copy = InFlight { operation, actor, directory: None, waker: None, abandoned: true };
+            slots.insert(*number, Slot::InFlight(copy));
+        }
+        Arc::new(Self(Mutex::new(VolumeState {
+            root,
+            space,
+            epoch: state.epoch,
+            slots,
+            completed: state.completed,
+            ids: state.ids,
+            faults: state.faults,
+            losses: state.losses.clone(),
+        })))
     }
 
     /// Replaces what a file holds, durable and visible.
