@@ -16,7 +16,28 @@ pub trait Hooks: Send + Sync {
 }
 
 /// Every probe of the engine, by name. A campaign that leaves one of them cold proves less than it claims.
-pub const PROBES: &[&str] = &[];
+pub const PROBES: &[&str] = &[
+    "checkpoint stage for a snapshot",
+    "commit counts an object",
+    "commit waits for log space",
+    "commit waits for memory",
+    "interrupted creation cleared",
+    "log segment recycled",
+    "log segment rotated",
+    "manifest rewritten",
+    "object comes back inline",
+    "object deleted",
+    "object emptied",
+    "object gets a tree",
+    "page evicted",
+    "page load shared",
+    "page relocated",
+    "page segment created",
+    "page segment removed",
+    "record replayed",
+    "recovery checkpoints as it goes",
+    "snapshot handed its root",
+];
 
 /// A sabotage of the engine, compiled in under `--cfg ironleaf_planted` and active when chosen by name.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +51,64 @@ pub struct Planted {
 }
 
 /// Every planted bug.
-pub const PLANTED: &[Planted] = &[];
+pub const PLANTED: &[Planted] = &[
+    Planted {
+        name: "unsynced-log-checkpointed",
+        number: 14,
+        mechanism: "a checkpoint makes pages of edits whose log records are not synced",
+    },
+    Planted {
+        name: "empty-manifest-is-new",
+        number: 15,
+        mechanism: "the first manifest is not synced, and an empty one beside a full log is taken for a new database",
+    },
+    Planted {
+        name: "log-truncated-first",
+        number: 16,
+        mechanism: "log segments are given up before the pages and the manifest edit are synced",
+    },
+    Planted {
+        name: "newer-log-synced-first",
+        number: 17,
+        mechanism: "a sync covers the newest log segment and forgets the older ones",
+    },
+    Planted { name: "first-manifest-not-synced", number: 21, mechanism: "the first manifest is never synced" },
+    Planted {
+        name: "acknowledged-before-sync",
+        number: 37,
+        mechanism: "a commit is acknowledged when it is written, before it is synced",
+    },
+    Planted {
+        name: "rename-without-directory-sync",
+        number: 39,
+        mechanism: "the rename of the manifest is not followed by a sync of the directory",
+    },
+    Planted {
+        name: "durable-watermark-ahead",
+        number: 40,
+        mechanism: "a log record claims that it is durable itself",
+    },
+    Planted {
+        name: "pages-not-synced",
+        number: 0,
+        mechanism: "the manifest names pages that were written and not synced",
+    },
+    Planted {
+        name: "page-segment-entry-not-synced",
+        number: 0,
+        mechanism: "the directory is not synced after a page segment was created",
+    },
+    Planted {
+        name: "log-entry-not-synced",
+        number: 0,
+        mechanism: "the directory is not synced after a log segment was created",
+    },
+    Planted {
+        name: "stale-generation",
+        number: 18,
+        mechanism: "recycled log segments all have one generation, so stale bytes are accepted as records",
+    },
+];
 
 #[cfg(ironleaf_lab)]
 static REACHED: [AtomicU64; PROBES.len()] = [const { AtomicU64::new(0) }; PROBES.len()];

@@ -7,12 +7,21 @@
 pub mod lab;
 
 mod batch;
+mod catalog;
+mod checkpoint;
+mod codec;
 mod database;
 pub mod env;
 mod error;
 mod ids;
+mod memtable;
+mod node;
 mod options;
+mod page;
+mod record;
 mod sync;
+mod tree;
+mod wal;
 
 pub use batch::WriteBatch;
 pub use database::{Commit, Database, Finding, Keys, Kind, Metrics, Report, Scan, Snapshot};

@@ -363,6 +363,11 @@ impl Handle {
         self.executor.record(EventKind::Note, [xxh3_64(text.as_bytes()), 0, 0], || text.clone());
     }
 
+    /// A line of the trace of which only `word` is part of the digest: the text is built where there is a trace.
+    pub fn mark(&self, word: u64, text: impl FnOnce() -> String) {
+        self.executor.record(EventKind::Note, [word, 1, 0], text);
+    }
+
     /// A place where the machine may crash. The runner calls it at every acknowledgement; the disk calls it at the
     /// submission and the completion of whatever changes it.
     pub fn crash_point(&self, label: &str) {

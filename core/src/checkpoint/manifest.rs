@@ -1,0 +1,369 @@
+//! The manifest: which pages are the database, and where the log goes on from there.
+//!
+//! ```text
+//! header, one sector:
+//!  0         8        12     16         32      40           48    52
+//! ┌─────────┬────────┬──────┬──────────┬───────┬────────────┬─────┬──────┐
+//! │ magic   │ format │ zero │ database │ epoch │ generation │ crc │ zero │
+//! └─────────┴────────┴──────┴──────────┴───────┴────────────┴─────┴──────┘
+//! then edits, one record each, at multiples of 512:
+//! edit  ┌───────────────┬──────────┬──────────────┬─────────────┬──────────────┬─────────┬───────┐
+//!       │ root u8 [id,  │ lsn      │ log segment, │ next page   │ removed: n,  │ added:  │ end   │
+//!       │ checksum u64] │ (varint) │ offset       │ segment     │ n ids        │ n pages │       │
+//!       └───────────────┴──────────┴──────────────┴─────────────┴──────────────┴─────────┴───────┘
+//! page  id, segment, offset, length (varints)
+//! ```
+//! The first edit of a file is complete; each later one is a change. An edit is appended only when the one before is
+//! durable, so a valid edit behind an invalid one is proof of damage. The file is replaced by renaming a new, synced
+//! one over it.
+
+use crate::codec::{Malformed, Reader, put_varint};
+use crate::env::{DiskErrorKind, Env, File, OpenMode};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Lsn;
+use crate::page::Location;
+use crate::record::{self, Binding, RecordReader};
+use crate::sync::Arc;
+use crate::tree::{PageId, PageRef};
+use crate::wal::LogPosition;
+use std::path::{Path, PathBuf};
+
+/// The manifest's file.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// Its successor, until it is renamed.
+pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+
+const MAGIC: [u8; 8] = *b"IronLeaf";
+/// The format of the whole directory.
+const FORMAT: u32 = 1;
+const SECTOR_BYTES: u64 = 512;
+const HEADER_CRC: usize = 48;
+
+/// One step from one durable state to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ManifestEdit {
+    pub(crate) catalog: Option<PageRef>,
+    /// Every commit up to here is in the pages.
+    pub(crate) lsn: Lsn,
+    /// Where replay goes on.
+    pub(crate) log: LogPosition,
+    pub(crate) next_page_segment: u64,
+    pub(crate) removed: Vec<PageId>,
+    pub(crate) added: Vec<(PageId, Location)>,
+}
+
+/// What a manifest amounts to.
+#[derive(Debug)]
+pub(crate) struct ManifestState {
+    pub(crate) database: [u8; 16],
+    pub(crate) epoch: u64,
+    /// Number of the last edit.
+    pub(crate) edit: u64,
+    pub(crate) catalog: Option<PageRef>,
+    pub(crate) lsn: Lsn,
+    pub(crate) log: LogPosition,
+    pub(crate) next_page_segment: u64,
+    pub(crate) pages: std::collections::BTreeMap<PageId, Location>,
+}
+
+/// The open manifest.
+pub(crate) struct Manifest {
+    env: Env,
+    directory: PathBuf,
+    database: [u8; 16],
+    epoch: u64,
+    binding: Binding,
+    file: Arc<dyn File>,
+    offset: u64,
+    /// Length of the first, complete edit.
+    first_bytes: u64,
+    /// Number of the last edit.
+    edit: u64,
+}
+
+impl ManifestEdit {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 2 * self.removed.len() + 10 * self.added.len());
+        match self.catalog {
+            None => out.push(0),
+            Some(root) => {
+                out.push(1);
+                out.extend_from_slice(&root.id.0.to_le_bytes());
+                out.extend_from_slice(&root.checksum.to_le_bytes());
+            }
+        }
+        for number in [self.lsn.0, self.log.segment, self.log.offset, self.next_page_segment] {
+            put_varint(&mut out, number);
+        }
+        put_varint(&mut out, self.removed.len() as u64);
+        for id in &self.removed {
+            put_varint(&mut out, id.0);
+        }
+        put_varint(&mut out, self.added.len() as u64);
+        for (id, location) in &self.added {
+            for number in [id.0, location.segment, location.offset, u64::from(location.len)] {
+                put_varint(&mut out, number);
+            }
+        }
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let catalog = match reader.u8("a root")? {
+            0 => None,
+            1 => Some(PageRef { id: PageId(reader.u64("a page id")?), checksum: reader.u64("a checksum")? }),
+            _ => return Err(Malformed { offset: 0, expected: "a root or none" }),
+        };
+        let lsn = Lsn(reader.varint("a position")?);
+        let log = LogPosition { segment: reader.varint("a segment")?, offset: reader.varint("an offset")? };
+        let next_page_segment = reader.varint("a segment")?;
+        let mut edit = Self { catalog, lsn, log, next_page_segment, removed: Vec::new(), added: Vec::new() };
+        for _ in 0..reader.varint("a count")? {
+            edit.removed.push(PageId(reader.varint("a page id")?));
+        }
+        for _ in 0..reader.varint("a count")? {
+            let id = PageId(reader.varint("a page id")?);
+            let segment = reader.varint("a segment")?;
+            let offset = reader.varint("an offset")?;
+            let start = reader.offset();
+            let len = u32::try_from(reader.varint("a length")?)
+                .map_err(|_| Malformed { offset: start, expected: "a length below 4 GiB" })?;
+            edit.added.push((id, Location { segment, offset, len }));
+        }
+        reader.finish()?;
+        Ok(edit)
+    }
+}
+
+impl ManifestState {
+    fn apply(&mut self, number: u64, edit: ManifestEdit) {
+        self.edit = number;
+        self.catalog = edit.catalog;
+        self.lsn = edit.lsn;
+        self.log = edit.log;
+        self.next_page_segment = edit.next_page_segment;
+        for id in edit.removed {
+            self.pages.remove(&id);
+        }
+        self.pages.extend(edit.added);
+    }
+
+    /// Reads the manifest in `directory`; `None` if there is none. Writes nothing.
+    pub(crate) async fn read(env: &Env, directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(MANIFEST);
+        let file = match env.disk.open(&path, OpenMode::Read).await {
+            Ok(file) => file,
+            Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let len = file.len().await?;
+        if len == 0 && planted!("empty-manifest-is-new") {
+            return Ok(None);
+        }
+        let sector = file.read_at(0, len.min(SECTOR_BYTES) as usize).await?;
+        let (mut state, binding) = decode_header(&path, &sector)?;
+        let mut reader = RecordReader::new(file, len, binding);
+        let mut offset = SECTOR_BYTES;
+        let mut next = None;
+        loop {
+            let found = reader.record_at(offset).await?;
+            let Some(header) = found.filter(|header| next.is_none_or(|next| header.sequence == next)) else {
+                break;
+            };
+            let edit = ManifestEdit::decode(reader.payload(offset, &header)).map_err(|malformed| {
+                Error::corruption(path.display(), offset + malformed.offset as u64, malformed.expected, "other bytes")
+            })?;
+            state.apply(header.sequence, edit);
+            offset = (offset + record::record_bytes(header.payload_bytes)).next_multiple_of(SECTOR_BYTES);
+            next = Some(header.sequence + 1);
+        }
+        let behind = reader.find_from(offset, |header| next.is_none_or(|next| header.sequence >= next)).await?;
+        match (next, behind) {
+            (None, _) => Err(Error::corruption(path.display(), offset, "the first edit", "no valid record")),
+            (Some(next), Some((_, later))) => Err(Error::corruption(
+                path.display(),
+                offset,
+                format!("edit {next} (edit {} stands behind it)", later.sequence),
+                "no valid record",
+            )),
+            (Some(_), None) => Ok(Some(state)),
+        }
+    }
+}
+
+fn encode_header(database: [u8; 16], epoch: u64, generation: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(SECTOR_BYTES as usize);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&database);
+    out.extend_from_slice(&epoch.to_le_bytes());
+    out.extend_from_slice(&generation.to_le_bytes());
+    let crc = crc32c::crc32c(&out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.resize(SECTOR_BYTES as usize, 0);
+    out
+}
+
+fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)> {
+    let place = path.display();
+    if sector.len() < 8 || sector[..8] != MAGIC {
+        let message = format!("{place} is not the manifest of an Ironleaf database; choose another directory");
+        return Err(if sector.is_empty() {
+            Error::corruption(place, 0, "a manifest", "an empty file")
+        } else {
+            Error::new(ErrorKind::NotADatabase, message)
+        });
+    }
+    if sector.len() < SECTOR_BYTES as usize {
+        return Err(Error::corruption(place, 0, "a header of 512 bytes", format!("{} bytes", sector.len())));
+    }
+    let u32_at = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().expect("four bytes"));
+    let u64_at = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
+    if u32_at(8) != FORMAT {
+        return Err(Error::new(
+            ErrorKind::UnsupportedVersion,
+            format!(
+                "{place} has format {}; this version reads format {FORMAT}; open it with the version that wrote it",
+                u32_at(8)
+            ),
+        ));
+    }
+    let crc = crc32c::crc32c(&sector[..HEADER_CRC]);
+    if crc != u32_at(HEADER_CRC) {
+        let found = format!("{:08x}", u32_at(HEADER_CRC));
+        return Err(Error::corruption(place, HEADER_CRC as u64, format!("checksum {crc:08x}"), found));
+    }
+    let database = sector[16..32].try_into().expect("sixteen bytes");
+    let (epoch, generation) = (u64_at(32), u64_at(40));
+    let state = ManifestState {
+        database,
+        epoch,
+        edit: 0,
+        catalog: None,
+        lsn: Lsn(0),
+        log: LogPosition::default(),
+        next_page_segment: 0,
+        pages: std::collections::BTreeMap::new(),
+    };
+    Ok((state, Binding::new(database, epoch, generation)))
+}
+
+impl Manifest {
+    /// Replaces the manifest in `directory` by one whose only edit is `edit`, number `number`. Durable when this
+    /// returns.
+    pub(crate) async fn replace(
+        env: &Env,
+        directory: &Path,
+        (database, epoch): ([u8; 16], u64),
+        number: u64,
+        edit: &ManifestEdit,
+    ) -> Result<Self> {
+        let (path, path_new) = (directory.join(MANIFEST), directory.join(MANIFEST_NEW));
+        match env.disk.remove(&path_new).await {
+            Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let file = env.disk.open(&path_new, OpenMode::CreateNew).await?;
+        let generation = env.random_u64();
+        let binding = Binding::new(database, epoch, generation);
+        let mut bytes = encode_header(database, epoch, generation);
+        record::encode(&mut bytes, binding, SECTOR_BYTES, number, number - 1, &edit.encode());
+        let offset = (bytes.len() as u64).next_multiple_of(SECTOR_BYTES);
+        file.write_at(0, bytes.into()).await?;
+        let skip_sync = (planted!("first-manifest-not-synced") || planted!("empty-manifest-is-new")) && number == 1;
+        if !skip_sync {
+            file.sync_data().await?;
+        }
+        env.point("manifest synced").await;
+        env.disk.rename(&path_new, &path).await?;
+        if !planted!("rename-without-directory-sync") {
+            env.disk.sync_dir(directory).await?;
+        }
+        Ok(Self {
+            env: env.clone(),
+            directory: directory.to_path_buf(),
+            database,
+            epoch,
+            binding,
+            file,
+            offset,
+            first_bytes: offset,
+            edit: number,
+        })
+    }
+
+    /// Number of the last edit.
+    pub(crate) fn edit(&self) -> u64 {
+        self.edit
+    }
+
+    /// Appends an edit. Durable when this returns.
+    pub(crate) async fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
+        let mut bytes = Vec::new();
+        record::encode(&mut bytes, self.binding, self.offset, self.edit + 1, self.edit, &edit.encode());
+        let next = (self.offset + bytes.len() as u64).next_multiple_of(SECTOR_BYTES);
+        self.file.write_at(self.offset, bytes.into()).await?;
+        self.env.point("manifest edit written").await;
+        self.file.sync_data().await?;
+        self.offset = next;
+        self.edit += 1;
+        Ok(())
+    }
+
+    /// Whether the file has grown so far beyond a complete edit that it should be rewritten.
+    pub(crate) fn is_long(&self, allowance: u64) -> bool {
+        self.offset > 2 * self.first_bytes + allowance
+    }
+
+    /// Rewrites the file as one complete edit.
+    pub(crate) async fn rewrite(&mut self, edit: &ManifestEdit) -> Result<()> {
+        reached!("manifest rewritten");
+        let identity = (self.database, self.epoch);
+        *self = Self::replace(&self.env, &self.directory, identity, self.edit + 1, edit).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> ManifestEdit {
+        ManifestEdit {
+            catalog: Some(PageRef { id: PageId(3), checksum: 77 }),
+            lsn: Lsn(1000),
+            log: LogPosition { segment: 2, offset: 4096 },
+            next_page_segment: 9,
+            removed: vec![PageId(1), PageId(200)],
+            added: vec![(PageId(3), Location { segment: 8, offset: 512, len: 8000 })],
+        }
+    }
+
+    #[test]
+    fn edits_round_trip() {
+        for edit in [ManifestEdit::default(), sample()] {
+            assert_eq!(ManifestEdit::decode(&edit.encode()), Ok(edit));
+        }
+    }
+
+    #[test]
+    fn truncated_edits_and_edits_with_a_trailing_byte_are_refused() {
+        let whole = sample().encode();
+        for len in 0..whole.len() {
+            assert!(ManifestEdit::decode(&whole[..len]).is_err(), "cut at {len}");
+        }
+        assert!(ManifestEdit::decode(&[whole, vec![0]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_header_of_another_format_is_named() {
+        let mut header = encode_header([1; 16], 1, 2);
+        assert!(decode_header(Path::new("m"), &header).is_ok());
+        header[8] = 2;
+        let error = decode_header(Path::new("m"), &header).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
+        assert!(error.to_string().contains("format 2"));
+    }
+}

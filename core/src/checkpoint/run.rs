@@ -1,0 +1,308 @@
+//! The task that makes checkpoints, one at a time, and answers whoever needs the pages to stand still.
+
+use super::manifest::{Manifest, ManifestEdit};
+use super::merge::merge;
+use crate::database::{Engine, ReadState, Report, SnapshotState};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Lsn;
+use crate::memtable::Memtable;
+use crate::options::Durability;
+use crate::page::{PageWriter, RootVersion, Written, page_segment_name};
+use crate::sync::Arc;
+use crate::tree::{PageId, PageRef};
+use crate::wal::{LogPosition, segment_name};
+use std::collections::BTreeSet;
+use tokio::sync::{mpsc, oneshot};
+
+/// What the checkpointer is asked for.
+pub(crate) enum Command {
+    /// Make a checkpoint, and answer when it is durable.
+    Checkpoint(Option<oneshot::Sender<Result<()>>>),
+    /// Verify all pages.
+    Check(oneshot::Sender<Result<Report>>),
+    /// Answer, and stop.
+    Stop(oneshot::Sender<()>),
+}
+
+/// Makes checkpoints. Owns the manifest and the pages that are being written.
+pub(crate) struct Checkpointer {
+    engine: Arc<Engine>,
+    writer: PageWriter,
+    manifest: Manifest,
+    /// A freeze whose checkpoint has not succeeded yet (the disk was full).
+    frozen: Option<Frozen>,
+}
+
+/// Edits that are on their way into pages.
+#[derive(Clone)]
+struct Frozen {
+    memtable: Arc<Memtable>,
+    upto: Lsn,
+    /// Where the log goes on behind them.
+    log: LogPosition,
+    /// Snapshots that were open inside of them.
+    snapshots: Vec<Arc<SnapshotState>>,
+}
+
+/// A root that was made for the position of a snapshot, or the last one.
+struct Stage {
+    catalog: Option<PageRef>,
+    lsn: Lsn,
+    /// Pages that the stage before reaches and this one does not.
+    retired: Vec<PageId>,
+}
+
+impl Checkpointer {
+    pub(crate) fn new(engine: Arc<Engine>, writer: PageWriter, manifest: Manifest) -> Self {
+        Self { engine, writer, manifest, frozen: None }
+    }
+
+    /// Serves commands until it is stopped.
+    pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Checkpoint(answer) => {
+                    self.engine.pace.asked();
+                    let outcome = self.checkpoint().await;
+                    self.engine.pace.finished(outcome.as_ref().err());
+                    if let Some(answer) = answer {
+                        let _ = answer.send(outcome);
+                    }
+                }
+                Command::Check(answer) => {
+                    let _ = answer.send(self.engine.verify(&self.writer).await);
+                }
+                Command::Stop(answer) => {
+                    let _ = answer.send(());
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn checkpoint(&mut self) -> Result<()> {
+        self.engine.log.lock().writable()?;
+        let outcome = self.try_checkpoint().await;
+        match &outcome {
+            Ok(()) => {}
+            // Nothing was published: the same edits are tried again, into new segments.
+            Err(error) if error.kind() == ErrorKind::DiskFull => self.writer.abandon(),
+            Err(error) => {
+                self.engine.log.poison(error);
+                self.writer.abandon();
+            }
+        }
+        outcome
+    }
+
+    async fn try_checkpoint(&mut self) -> Result<()> {
+        if self.frozen.is_none() {
+            self.frozen = self.engine.freeze();
+        }
+        let Some(frozen) = self.frozen.clone() else {
+            self.remove_dead_segments().await;
+            return Ok(());
+        };
+        self.engine.env.point("memtable frozen").await;
+        if !planted!("unsynced-log-checkpointed") {
+            self.engine.log.reach(frozen.upto, Durability::Synced).await?;
+        }
+        let root = self.engine.state.load().root.clone();
+        let stages = self.make_stages(&frozen, &root).await?;
+        self.relocate(&stages).await?;
+        let mut released = Vec::new();
+        if planted!("log-truncated-first") {
+            released = self.engine.log.release_before(frozen.log.segment);
+        }
+        self.writer.sync().await?;
+        self.engine.env.point("pages synced").await;
+        let written = self.writer.take();
+        let edit = self.edit(&frozen, &stages, &written);
+        self.manifest.append(&edit).await?;
+        self.engine.log.note_manifest_edit(self.manifest.edit());
+        self.engine.env.point("manifest edit synced").await;
+        self.publish(&frozen, root, stages, &written);
+        self.frozen = None;
+        self.engine.counters.checkpoints.add(1);
+        self.engine.counters.page_bytes_written.add(written.bytes);
+        released.extend(self.engine.log.release_before(frozen.log.segment));
+        for slot in released {
+            self.remove(&segment_name(slot)).await;
+        }
+        self.remove_dead_segments().await;
+        self.rewrite_manifest_if_long(&frozen).await
+    }
+
+    /// Makes a root for each position at which a snapshot is open, and the last one.
+    async fn make_stages(&mut self, frozen: &Frozen, root: &RootVersion) -> Result<Vec<Stage>> {
+        let positions: BTreeSet<Lsn> = frozen
+            .snapshots
+            .iter()
+            .map(|snapshot| snapshot.lsn)
+            .filter(|lsn| *lsn > root.lsn)
+            .chain([frozen.upto])
+            .collect();
+        let (mut catalog, mut after) = (root.catalog, root.lsn);
+        let mut stages = Vec::new();
+        let mut known = 0;
+        let pace = &self.engine.pace;
+        pace.begin(frozen.memtable.names() * positions.len());
+        for upto in positions {
+            if upto < frozen.upto {
+                reached!("checkpoint stage for a snapshot");
+            }
+            let progress = |edits: usize| pace.progress(edits);
+            catalog = merge(&mut self.writer, catalog, &frozen.memtable, (after, upto), &progress).await?;
+            let retired = self.writer.retired()[known..].to_vec();
+            known += retired.len();
+            stages.push(Stage { catalog, lsn: upto, retired });
+            after = upto;
+        }
+        Ok(stages)
+    }
+
+    /// Copies what is alive out of segments that are mostly dead, as much as was written anew at most.
+    async fn relocate(&mut self, stages: &[Stage]) -> Result<()> {
+        let allowance = self.writer.bytes() + self.engine.options.page_segment_bytes as u64 / 4;
+        let retired: BTreeSet<PageId> = stages.iter().flat_map(|stage| stage.retired.iter().copied()).collect();
+        let victims = self.engine.store.table.lock().sparse_segments(self.writer.current_segment(), &retired);
+        let mut moved = 0;
+        for (segment, live) in victims {
+            moved += live;
+            if moved > allowance {
+                break;
+            }
+            self.writer.relocate(segment, &retired).await?;
+        }
+        Ok(())
+    }
+
+    fn edit(&self, frozen: &Frozen, stages: &[Stage], written: &Written) -> ManifestEdit {
+        let retired: BTreeSet<PageId> = written.retired.iter().copied().collect();
+        let created: BTreeSet<PageId> = written.created.iter().copied().collect();
+        let table = self.engine.store.table.lock();
+        let is_current = |id: &PageId| !retired.contains(id) && !table.is_retired(*id);
+        let added = created
+            .iter()
+            .filter(|id| is_current(id))
+            .map(|id| (*id, table.location(*id).expect("a created page has a place")));
+        let moved = written.moved.iter().filter(|(id, ..)| is_current(id)).map(|(id, _, to)| (*id, *to));
+        ManifestEdit {
+            catalog: stages.last().expect("there is a last stage").catalog,
+            lsn: frozen.upto,
+            log: frozen.log,
+            next_page_segment: table.next_segment,
+            removed: retired.difference(&created).copied().collect(),
+            added: added.chain(moved).collect(),
+        }
+    }
+
+    /// Makes the new root visible, gives snapshots theirs, and lets go of the frozen edits.
+    fn publish(&self, frozen: &Frozen, root: Arc<RootVersion>, stages: Vec<Stage>, written: &Written) {
+        let engine = &self.engine;
+        {
+            let mut table = engine.store.table.lock();
+            for id in &written.retired {
+                table.retire(*id);
+            }
+            for (id, from, to) in &written.moved {
+                table.relocate(*id, *from, *to);
+            }
+        }
+        let mut roots = vec![root];
+        for stage in stages {
+            let newer = RootVersion::new(engine.store.clone(), stage.catalog, stage.lsn);
+            roots.last().expect("never empty").succeed(newer.clone(), stage.retired);
+            roots.push(newer);
+        }
+        engine.publish(&frozen.memtable, &roots);
+    }
+
+    /// Removes a file that nothing names any more. If that fails the next open tries again.
+    async fn remove(&self, name: &str) {
+        let _ = self.engine.env.disk.remove(&self.engine.directory.join(name)).await;
+    }
+
+    async fn remove_dead_segments(&mut self) {
+        let dead = self.engine.store.table.lock().take_dead_segments(self.writer.current_segment());
+        for segment in dead {
+            reached!("page segment removed");
+            self.remove(&page_segment_name(segment)).await;
+        }
+    }
+
+    async fn rewrite_manifest_if_long(&mut self, frozen: &Frozen) -> Result<()> {
+        if !self.manifest.is_long(16 * self.engine.options.page_bytes as u64) {
+            return Ok(());
+        }
+        let edit = {
+            let table = self.engine.store.table.lock();
+            ManifestEdit {
+                catalog: self.engine.state.load().root.catalog,
+                lsn: frozen.upto,
+                log: frozen.log,
+                next_page_segment: table.next_segment,
+                removed: Vec::new(),
+                added: table.current().collect(),
+            }
+        };
+        self.manifest.rewrite(&edit).await?;
+        self.engine.log.note_manifest_edit(self.manifest.edit());
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Puts an empty memtable in the place of the active one. `None` if there is nothing to checkpoint.
+    fn freeze(&self) -> Option<Frozen> {
+        let tail = self.log.lock();
+        let mut registry = self.snapshots.lock();
+        let state = self.state.load_full();
+        if state.active.is_empty() {
+            return None;
+        }
+        let upto = state.active.visible();
+        debug_assert_eq!(upto, tail.appended(), "positions are given and applied under one lock");
+        let next = Arc::new(ReadState {
+            active: Arc::new(Memtable::new(upto, self.memtable_seed)),
+            frozen: Some(state.active.clone()),
+            root: state.root.clone(),
+        });
+        self.state.store(next);
+        let snapshots = registry.within(state.root.lsn, upto);
+        Some(Frozen { memtable: state.active.clone(), upto, log: tail.position(), snapshots })
+    }
+
+    /// Publishes the last of `roots`. Snapshots inside of `frozen` get the root that was made for them; younger ones
+    /// get the last one in the place of the frozen edits.
+    fn publish(&self, frozen: &Arc<Memtable>, roots: &[Arc<RootVersion>]) {
+        let registry = self.snapshots.lock();
+        let root = roots.last().expect("never empty");
+        let state = self.state.load_full();
+        self.state.store(Arc::new(ReadState { active: state.active.clone(), frozen: None, root: root.clone() }));
+        for snapshot in registry.all() {
+            let (state, _) = snapshot.state();
+            let holds_active = Arc::ptr_eq(&state.active, frozen);
+            let holds_frozen = state.frozen.as_ref().is_some_and(|held| Arc::ptr_eq(held, frozen));
+            if !holds_active && !holds_frozen {
+                continue;
+            }
+            let handed = if snapshot.lsn <= root.lsn {
+                let Some(own) = roots.iter().find(|root| root.lsn == snapshot.lsn) else { continue };
+                reached!("snapshot handed its root");
+                let nothing = Arc::new(Memtable::new(snapshot.lsn, self.memtable_seed));
+                ReadState { active: nothing, frozen: None, root: own.clone() }
+            } else {
+                ReadState { active: state.active.clone(), frozen: None, root: root.clone() }
+            };
+            snapshot.hand_over(handed);
+        }
+    }
+}
+
+impl Command {
+    /// What a command gets when nobody serves it any more.
+    pub(crate) fn refused() -> Error {
+        Error::new(ErrorKind::Closed, "the database is closed")
+    }
+}

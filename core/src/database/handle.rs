@@ -1,0 +1,280 @@
+//! The handle that users hold.
+
+use super::engine::{Engine, Running};
+use super::scan::{Keys, Scan};
+use super::snapshot::{self, Snapshot};
+use super::types::{Commit, Kind, Metrics, Report};
+use crate::batch::WriteBatch;
+use crate::checkpoint::Command;
+use crate::env::Env;
+use crate::error::Result;
+use crate::ids::Lsn;
+use crate::options::{Durability, Options};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use std::fmt;
+use std::ops::RangeBounds;
+use std::path::Path;
+use tokio::sync::oneshot;
+
+/// An open database. Cheap to clone; all clones are the same database.
+///
+/// Every write has one place in one order, becomes visible in that order at once, and is durable as its
+/// [`Durability`] says when the call returns. A call whose future is dropped is done whole or not at all.
+///
+/// Dropping the last handle without [`close`](Self::close) is like the death of the process: what was `Buffered` may
+/// be lost.
+#[derive(Clone)]
+pub struct Database {
+    running: Arc<Running>,
+    durability: Durability,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("directory", &self.engine().directory).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Opens the database in the directory `path`, creating it if `options` say so; the parent must exist.
+    ///
+    /// # Errors
+    /// `NotFound` (and creating was not asked for), `Locked`, `NotADatabase`, `UnsupportedVersion`, `Corruption`,
+    /// `InvalidInput` for options outside of their limits, `DiskFull`, `Io`. None of them changes anything.
+    pub async fn open(env: Env, path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let durability = options.durability;
+        let running = super::open::open(env, path.as_ref(), options).await?;
+        Ok(Self { running: Arc::new(running), durability })
+    }
+
+    /// Opens (or creates) the database in the directory `path` on this machine's disk, with the default options.
+    /// Must be called within a tokio runtime.
+    pub async fn open_path(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open(crate::env::os::environment()?, path, Options::default()).await
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.running.engine
+    }
+
+    /// The same database; commits through the returned handle are at `level` where they do not say otherwise.
+    #[must_use]
+    pub fn with_durability(&self, level: Durability) -> Self {
+        Self { running: self.running.clone(), durability: level }
+    }
+
+    /// Applies a batch: whole, at one position.
+    ///
+    /// # Errors
+    /// Nothing was done: `InvalidInput`, `WrongKind`, `ResourceExhausted`, `DiskFull`, `Poisoned`, `Closed`, and
+    /// `Corruption` or `Io` where something had to be read. `DurabilityUnknown`: the batch is visible, and reopening
+    /// will tell whether it is durable.
+    pub async fn commit(&self, batch: WriteBatch) -> Result<Commit> {
+        self.engine().commit(batch, self.durability).await
+    }
+
+    /// Sets a field of a hash, blindly. Errors as for [`commit`](Self::commit).
+    pub async fn set(
+        &self,
+        key: impl AsRef<[u8]>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.set(key, field, value);
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Sets several fields of a hash in one commit, blindly. Errors as for [`commit`](Self::commit).
+    pub async fn set_many<F: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        fields: impl IntoIterator<Item = (F, V)>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (field, value) in fields {
+            batch.set(&key, field, value);
+        }
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Puts a member into a set, blindly. Errors as for [`commit`](Self::commit).
+    pub async fn put(&self, key: impl AsRef<[u8]>, member: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put(key, member);
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Puts several members into a set in one commit, blindly. Errors as for [`commit`](Self::commit).
+    pub async fn put_many<M: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        members: impl IntoIterator<Item = M>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for member in members {
+            batch.put(&key, member);
+        }
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Removes a field or member, blindly. Errors as for [`commit`](Self::commit).
+    pub async fn remove(&self, key: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.remove(key, name);
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Deletes an object of any size, blindly; one small record in the log. Errors as for [`commit`](Self::commit).
+    pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(key);
+        self.commit(batch).await.map(drop)
+    }
+
+    /// Sets a field of a hash and returns the value before. Errors as for [`commit`](Self::commit).
+    pub async fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut batch = WriteBatch::new();
+        batch.insert(key, field, value);
+        Ok(self.commit(batch).await?.outcomes.pop().flatten())
+    }
+
+    /// Puts a member into a set; true if it is new. Errors as for [`commit`](Self::commit).
+    pub async fn add(&self, key: impl AsRef<[u8]>, member: impl AsRef<[u8]>) -> Result<bool> {
+        let mut batch = WriteBatch::new();
+        batch.add(key, member);
+        Ok(self.commit(batch).await?.outcomes.pop().flatten().is_none())
+    }
+
+    /// Removes a field or member and returns the value before (empty for a member). Errors as for
+    /// [`commit`](Self::commit).
+    pub async fn take(&self, key: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let mut batch = WriteBatch::new();
+        batch.take(key, name);
+        Ok(self.commit(batch).await?.outcomes.pop().flatten())
+    }
+
+    /// The value of a field of a hash. `WrongKind` if the key holds a set.
+    pub async fn get(&self, key: impl AsRef<[u8]>, field: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let (key, field) = (key.as_ref(), field.as_ref());
+        if let Some(value) = snapshot::get_cached(self.engine(), key, field)? {
+            return Ok(value);
+        }
+        let state = self.engine().state.load_full();
+        snapshot::get(self.engine(), &state, state.active.visible(), key, field).await
+    }
+
+    /// Whether a field or member exists.
+    pub async fn contains(&self, key: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<bool> {
+        let state = self.engine().state.load_full();
+        snapshot::contains(self.engine(), &state, state.active.visible(), key.as_ref(), name.as_ref()).await
+    }
+
+    /// Number of fields or members; 0 for a key that holds nothing. Exact: costs a lookup for each recent edit.
+    pub async fn len(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        self.snapshot().len(key).await
+    }
+
+    /// What the key holds; `None` if it holds nothing.
+    pub async fn kind(&self, key: impl AsRef<[u8]>) -> Result<Option<Kind>> {
+        self.snapshot().kind(key).await
+    }
+
+    /// Scans the fields or members of an object whose names are in `range`, in the order of their bytes, as of now.
+    pub fn scan(&self, key: impl AsRef<[u8]>, range: impl RangeBounds<Vec<u8>>) -> Scan {
+        self.snapshot().scan(key, range)
+    }
+
+    /// The keys that begin with `prefix`, in the order of their bytes, as of now.
+    pub fn keys(&self, prefix: impl AsRef<[u8]>) -> Keys {
+        self.snapshot().keys(prefix)
+    }
+
+    /// A view of everything that is visible now; it never changes.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.running.clone())
+    }
+
+    /// Every commit up to here is visible.
+    #[must_use]
+    pub fn visible_point(&self) -> Lsn {
+        self.engine().state.load().active.visible()
+    }
+
+    /// Every commit up to here survives power loss.
+    #[must_use]
+    pub fn durable_point(&self) -> Lsn {
+        self.engine().log.lock().durable()
+    }
+
+    /// Makes everything durable that was committed before the call; returns the position up to which that is so.
+    ///
+    /// # Errors
+    /// `DurabilityUnknown` if the log could not be written or synced, now or earlier; `Closed`.
+    pub async fn flush(&self) -> Result<Lsn> {
+        self.engine().ensure_open()?;
+        let appended = self.engine().log.lock().appended();
+        self.engine().log.reach(appended, Durability::Synced).await?;
+        Ok(appended)
+    }
+
+    /// Writes everything that was committed before the call into pages, so that the log before it is not needed.
+    ///
+    /// # Errors
+    /// `DiskFull` (nothing is lost; try again), `Poisoned`, `Closed`.
+    pub async fn checkpoint(&self) -> Result<()> {
+        self.ask(|answer| Command::Checkpoint(Some(answer))).await?
+    }
+
+    /// Verifies every page that the newest checkpoint reaches, and that every other page is free or waits to be freed.
+    /// A damaged database is an `Ok` report with findings.
+    ///
+    /// # Errors
+    /// `Io`, `Closed`.
+    pub async fn check(&self) -> Result<Report> {
+        self.ask(Command::Check).await?
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T> {
+        self.engine().ensure_open()?;
+        let (answer, answered) = oneshot::channel();
+        self.engine().commands.send(command(answer)).map_err(|_| Command::refused())?;
+        answered.await.map_err(|_| Command::refused())
+    }
+
+    /// Counters and figures.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.engine().metrics()
+    }
+
+    /// Makes everything durable, stops the background tasks and lets the directory go. Every clone and snapshot
+    /// answers `Closed` afterwards; closing again does nothing.
+    ///
+    /// # Errors
+    /// As for [`flush`](Self::flush); the database is closed all the same.
+    pub async fn close(&self) -> Result<()> {
+        let engine = self.engine();
+        if engine.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        engine.log.close();
+        engine.pace.wake();
+        let (answer, answered) = oneshot::channel();
+        if engine.commands.send(Command::Stop(answer)).is_ok() {
+            let _ = answered.await;
+        }
+        let appended = engine.log.lock().appended();
+        let flushed = engine.log.reach(appended, Durability::Synced).await;
+        self.running.tasks.lock().clear();
+        *engine.directory_lock.lock() = None;
+        flushed
+    }
+}

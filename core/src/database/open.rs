@@ -1,0 +1,308 @@
+//! Opening: creating a database, and recovering one.
+//!
+//! Recovery reads the old state and writes a new one beside it: replayed commits go into new page segments, a new
+//! manifest with a new epoch names them, and only when the renamed manifest is durable does anything that the old
+//! state names go. A crash at any moment starts over from the untouched old state.
+
+use super::engine::{Counters, Engine, ReadState, Registry, Running};
+use super::pace::Pace;
+use crate::checkpoint::{
+    Checkpointer, MANIFEST, MANIFEST_NEW, Manifest, ManifestEdit, ManifestState, merge,
+};
+use crate::env::{DirectoryLock, DiskErrorKind, Env, File, OpenMode};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Lsn;
+use crate::memtable::Memtable;
+use crate::options::Options;
+use crate::page::{PageStore, PageTable, PageWriter, RootVersion, page_segment_id, page_segment_name};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::{Arc, Mutex};
+use crate::tree::PageRef;
+use crate::wal::{
+    Log, LogPosition, Replay, SECTOR_BYTES, SegmentHeader, prepare_segment, segment_name, segment_slot,
+};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+/// Opens the database in `path`.
+pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Running> {
+    options.validate()?;
+    let names = list_or_create(&env, path, &options).await?;
+    let lock = env.disk.lock(path).await?;
+    let names = if names.is_empty() { names } else { env.disk.list(path).await? };
+    let opening = Opening { env, path: path.to_path_buf(), options };
+    let start = match ManifestState::read(&opening.env, path).await? {
+        Some(state) => opening.recover(state, &names).await?,
+        None => opening.create(&names).await?,
+    };
+    Ok(opening.start(start, lock))
+}
+
+async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
+    match env.disk.list(path).await {
+        Err(error) if error.kind == DiskErrorKind::NotFound && options.create_if_missing => {
+            env.disk.create_dir(path).await?;
+            Ok(Vec::new())
+        }
+        Err(error) if error.kind == DiskErrorKind::NotFound => Err(Error::new(
+            ErrorKind::NotFound,
+            format!("there is no database at {}; create one with `create_if_missing`", path.display()),
+        )),
+        listed => Ok(listed?),
+    }
+}
+
+struct Opening {
+    env: Env,
+    path: PathBuf,
+    options: Options,
+}
+
+/// A durable state, ready to be served.
+struct Start {
+    store: Arc<PageStore>,
+    writer: PageWriter,
+    manifest: Manifest,
+    log: Log,
+    catalog: Option<PageRef>,
+    lsn: Lsn,
+}
+
+impl Opening {
+    /// Creates a database in an empty directory, or in one that an interrupted creation left.
+    async fn create(&self, names: &[String]) -> Result<Start> {
+        self.refuse_foreign(names).await?;
+        if !self.options.create_if_missing {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no database at {}; create one with `create_if_missing`", self.path.display()),
+            ));
+        }
+        for name in names {
+            reached!("interrupted creation cleared");
+            self.env.disk.remove(&self.path.join(name)).await?;
+        }
+        let mut database = [0; 16];
+        self.env.entropy.fill(&mut database);
+        let store = self.page_store(database, PageTable::default());
+        let writer = self.page_writer(&store);
+        let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
+        let first = ManifestEdit::default();
+        let (manifest, log) = self.begin_epoch((database, 1), 1, next_slot, first).await?;
+        if let Some(parent) = self.path.parent() {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            self.env.disk.sync_dir(parent).await?;
+        }
+        Ok(Start { store, writer, manifest, log, catalog: None, lsn: Lsn(0) })
+    }
+
+    /// Refuses a directory whose files are not the leavings of an interrupted creation.
+    async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
+        for name in names {
+            let is_ours = name == MANIFEST || name == MANIFEST_NEW || segment_slot(name).is_some();
+            if !is_ours && page_segment_id(name).is_none() {
+                return Err(Error::new(
+                    ErrorKind::NotADatabase,
+                    format!(
+                        "{} holds {name:?} and no {MANIFEST}: it is not an Ironleaf database; choose an empty directory",
+                        self.path.display()
+                    ),
+                ));
+            }
+        }
+        if planted!("empty-manifest-is-new") {
+            return Ok(());
+        }
+        let has_pages = names.iter().any(|name| page_segment_id(name).is_some());
+        if has_pages || Replay::holds_records(&self.env, &self.path, names).await? {
+            return Err(Error::corruption(
+                self.path.join(MANIFEST).display(),
+                0,
+                "the manifest of the log and pages beside it",
+                "no file",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
+        let identity = (state.database, state.epoch);
+        let mut replay =
+            Replay::open(&self.env, &self.path, names, identity, state.edit, (state.log, state.lsn.next())).await?;
+        let table = self.page_table(&state, names).await?;
+        let store = self.page_store(state.database, table);
+        let mut writer = self.page_writer(&store);
+        let (catalog, lsn) = self.replay(&mut replay, &mut writer, (state.catalog, state.lsn)).await?;
+        writer.sync().await?;
+        self.env.point("replayed pages synced").await;
+        let retired = writer.take().retired;
+        let edit = {
+            let mut table = store.table.lock();
+            for id in &retired {
+                table.retire(*id);
+            }
+            ManifestEdit {
+                catalog,
+                lsn,
+                log: LogPosition::default(),
+                next_page_segment: table.next_segment,
+                removed: Vec::new(),
+                added: table.current().collect(),
+            }
+        };
+        let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
+        let next = (state.database, state.epoch + 1);
+        let (manifest, log) = self.begin_epoch(next, state.edit + 1, next_slot, edit).await?;
+        store.release(retired);
+        self.clean_up(replay.into_files(), &log, &store, &writer, names).await?;
+        Ok(Start { store, writer, manifest, log, catalog, lsn })
+    }
+
+    /// Replays the log into pages; returns the catalog and the last position.
+    async fn replay(
+        &self,
+        replay: &mut Replay,
+        writer: &mut PageWriter,
+        (mut catalog, mut done): (Option<PageRef>, Lsn),
+    ) -> Result<(Option<PageRef>, Lsn)> {
+        let seed = self.env.random_u64();
+        let mut memtable = Memtable::new(done, seed);
+        loop {
+            let record = replay.next().await?;
+            let is_full = memtable.bytes() >= self.memtable_bytes();
+            if (record.is_none() || is_full) && !memtable.is_empty() {
+                if is_full {
+                    reached!("recovery checkpoints as it goes");
+                }
+                let upto = memtable.visible();
+                catalog = merge(writer, catalog, &memtable, (done, upto), &|_| {}).await?;
+                done = upto;
+                memtable = Memtable::new(done, seed);
+            }
+            let Some(record) = record else { return Ok((catalog, done)) };
+            reached!("record replayed");
+            memtable.apply(record.lsn, &Bytes::from(record.payload)).map_err(|malformed| {
+                let place = format!("log record {}", record.lsn);
+                Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes")
+            })?;
+        }
+    }
+
+    /// Opens the page segments that the manifest names.
+    async fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
+        let mut table = PageTable::default();
+        let used: BTreeSet<u64> = state.pages.values().map(|location| location.segment).collect();
+        for id in used {
+            let name = page_segment_name(id);
+            let file = match self.env.disk.open(&self.path.join(&name), OpenMode::Read).await {
+                Err(error) if error.kind == DiskErrorKind::NotFound => {
+                    return Err(Error::corruption(name, 0, "a page segment, which the manifest names", "no file"));
+                }
+                opened => opened?,
+            };
+            table.add_segment(id, file);
+        }
+        // Ids are never used again, also not those of leavings.
+        let seen = names.iter().filter_map(|name| page_segment_id(name)).max().map_or(0, |id| id + 1);
+        table.next_segment = table.next_segment.max(state.next_page_segment).max(seen);
+        table.install_all(state.pages.iter().map(|(id, location)| (*id, *location)));
+        Ok(table)
+    }
+
+    /// Makes a log and a manifest for a new epoch. From the return on, the state that `edit` names is the database.
+    async fn begin_epoch(
+        &self,
+        (database, epoch): ([u8; 16], u64),
+        number: u64,
+        slot: u64,
+        mut edit: ManifestEdit,
+    ) -> Result<(Manifest, Log)> {
+        let header = SegmentHeader {
+            database,
+            epoch,
+            index: 0,
+            generation: self.env.random_u64(),
+            bytes: self.options.log_segment_bytes as u64,
+            manifest_edit: 0,
+        };
+        let first = prepare_segment(&self.env, &self.path, &header, slot, None).await?;
+        edit.log = LogPosition { segment: header.index, offset: SECTOR_BYTES };
+        let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
+        let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);
+        log.note_manifest_edit(number);
+        Ok((manifest, log))
+    }
+
+    /// Keeps a few old log files for later, and removes every other file that the new state does not name.
+    async fn clean_up(
+        &self,
+        log_files: Vec<(u64, Arc<dyn File>)>,
+        log: &Log,
+        store: &PageStore,
+        writer: &PageWriter,
+        names: &[String],
+    ) -> Result<()> {
+        for (slot, file) in log_files {
+            if !log.recycle(slot, file) {
+                self.env.disk.remove(&self.path.join(segment_name(slot))).await?;
+            }
+        }
+        store.table.lock().take_dead_segments(writer.current_segment());
+        let unused: Vec<_> = {
+            let table = store.table.lock();
+            let is_unused = |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
+            names.iter().filter(is_unused).collect()
+        };
+        for name in unused {
+            self.env.disk.remove(&self.path.join(name)).await?;
+        }
+        Ok(())
+    }
+
+    fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
+        let cache_bytes = self.options.memory_bytes / 2;
+        Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, cache_bytes))
+    }
+
+    fn page_writer(&self, store: &Arc<PageStore>) -> PageWriter {
+        PageWriter::new(store.clone(), self.options.page_bytes, self.options.page_segment_bytes)
+    }
+
+    /// Bytes that one of the two memtables may take.
+    fn memtable_bytes(&self) -> usize {
+        self.options.memory_bytes / 4
+    }
+
+    /// Starts the background tasks.
+    fn start(self, start: Start, lock: Box<dyn DirectoryLock>) -> Running {
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let memtable_seed = self.env.random_u64();
+        let root = RootVersion::new(start.store.clone(), start.catalog, start.lsn);
+        let active = Arc::new(Memtable::new(start.lsn, memtable_seed));
+        let engine = Arc::new(Engine {
+            log: Arc::new(start.log),
+            store: start.store,
+            state: ArcSwap::from_pointee(ReadState { active, frozen: None, root }),
+            snapshots: Mutex::new(Registry::default()),
+            pace: Arc::new(Pace::new(self.memtable_bytes())),
+            commands,
+            memtable_seed,
+            counters: Counters::default(),
+            directory_lock: Mutex::new(Some(lock)),
+            is_closed: AtomicBool::new(false),
+            env: self.env,
+            directory: self.path,
+            options: self.options,
+        });
+        let checkpointer = Checkpointer::new(engine.clone(), start.writer, start.manifest);
+        let spawner = &engine.env.spawner;
+        let tasks = vec![
+            spawner.spawn("log-keeper", Box::pin(engine.log.clone().keep_spare())),
+            spawner.spawn("checkpointer", Box::pin(checkpointer.run(receiver))),
+        ];
+        Running { engine, tasks: Mutex::new(tasks) }
+    }
+}

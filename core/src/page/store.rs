@@ -1,0 +1,226 @@
+//! Loads pages, and frees them when the last root that reaches them is gone.
+
+use super::cache::{Cache, CachedPage};
+use super::frame;
+use super::table::{PageTable, page_segment_name};
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+use crate::node::Node;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, OnceLock};
+use crate::tree::{Attempt, PageId, PageRef, Pages};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tokio::sync::Notify;
+
+/// Every page of a database.
+pub(crate) struct PageStore {
+    pub(crate) env: Env,
+    pub(crate) directory: PathBuf,
+    /// Seeds the checksums, so that pages of another database are noticed.
+    pub(crate) seed: u64,
+    pub(crate) table: Mutex<PageTable>,
+    pub(crate) cache: Cache,
+    /// Pages that are being read from the disk: a second reader waits for the first.
+    loading: Mutex<BTreeMap<PageId, Arc<Notify>>>,
+    loads: AtomicU64,
+}
+
+impl PageStore {
+    pub(crate) fn new(env: Env, directory: &Path, database: [u8; 16], table: PageTable, cache_bytes: usize) -> Self {
+        Self {
+            env,
+            directory: directory.to_path_buf(),
+            seed: xxhash_rust::xxh3::xxh3_64(&database),
+            table: Mutex::new(table),
+            cache: Cache::new(cache_bytes),
+            loading: Mutex::new(BTreeMap::new()),
+            loads: AtomicU64::new(0),
+        }
+    }
+
+    /// Pages read from the disk so far.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
+    }
+
+    /// The page, from the cache or from the disk.
+    pub(crate) async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
+        loop {
+            if let Some(node) = self.cache.get_owned(page) {
+                return Ok(node);
+            }
+            let other = {
+                let mut loading = self.loading.lock();
+                let other = loading.get(&page.id).cloned();
+                if other.is_none() {
+                    loading.insert(page.id, Arc::new(Notify::new()));
+                }
+                other
+            };
+            let Some(other) = other else {
+                let _leader = Loading { store: self, id: page.id };
+                return self.read(page).await;
+            };
+            reached!("page load shared");
+            let done = other.notified();
+            if self.loading.lock().contains_key(&page.id) {
+                done.await;
+            }
+        }
+    }
+
+    async fn read(&self, page: PageRef) -> Result<Arc<Node>> {
+        let image = self.read_image(page).await?;
+        let node = Node::parse(image).map_err(|damage| {
+            Error::corruption(format!("page {}", page.id.0), damage.offset as u64, damage.expected, damage.found)
+        })?;
+        let node = Arc::new(node);
+        self.cache.insert(page, node.clone());
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        Ok(node)
+    }
+
+    /// The page's bytes as they are on the disk, verified.
+    pub(crate) async fn read_image(&self, page: PageRef) -> Result<Vec<u8>> {
+        let Some((location, file)) = self.table.lock().resolve(page.id) else {
+            return Err(Error::corruption("the page table", page.id.0, "a place for this page", "none"));
+        };
+        let image = file.read_at(location.offset, location.len as usize).await?;
+        frame::verify(&image, page, self.seed).map_err(|found| {
+            Error::corruption(
+                page_segment_name(location.segment),
+                location.offset,
+                format!("page {} with checksum {:016x}", page.id.0, page.checksum),
+                found,
+            )
+        })?;
+        Ok(image)
+    }
+
+    /// Runs `attempt` until no page is missing. Pages that were missing stay pinned meanwhile, so a cache that is too
+    /// small for a whole path does not make this go on for ever.
+    pub(crate) async fn resolve<T>(
+        &self,
+        mut attempt: impl FnMut(&PinnedPages<'_>) -> Result<Attempt<T>>,
+    ) -> Result<T> {
+        let mut pages = PinnedPages { store: self, pinned: Vec::new() };
+        loop {
+            match attempt(&pages)? {
+                Attempt::Done(done) => return Ok(done),
+                Attempt::Missing(page) => pages.pin(page).await?,
+            }
+        }
+    }
+
+    /// The cached pages, with nothing pinned.
+    pub(crate) fn cached(&self) -> PinnedPages<'_> {
+        PinnedPages { store: self, pinned: Vec::new() }
+    }
+
+    /// Frees pages that nobody refers to any more.
+    pub(crate) fn release(&self, pages: Vec<PageId>) {
+        if pages.is_empty() {
+            return;
+        }
+        let mut table = self.table.lock();
+        for id in pages {
+            self.cache.remove(id);
+            table.release(id);
+        }
+    }
+}
+
+/// Ends a load, also when its future is dropped.
+struct Loading<'a> {
+    store: &'a PageStore,
+    id: PageId,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if let Some(waiters) = self.store.loading.lock().remove(&self.id) {
+            waiters.notify_waiters();
+        }
+    }
+}
+
+/// Cached pages, and some that are held besides.
+pub(crate) struct PinnedPages<'a> {
+    store: &'a PageStore,
+    pinned: Vec<(PageRef, Arc<Node>)>,
+}
+
+impl PinnedPages<'_> {
+    /// Loads a page and holds it.
+    pub(crate) async fn pin(&mut self, page: PageRef) -> Result<()> {
+        let node = self.store.load(page).await?;
+        self.pinned.push((page, node));
+        Ok(())
+    }
+}
+
+/// A page of [`PinnedPages`].
+pub(crate) enum PageGuard {
+    Cached(CachedPage),
+    Pinned(Arc<Node>),
+}
+
+impl std::ops::Deref for PageGuard {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Cached(page) => page,
+            Self::Pinned(node) => node,
+        }
+    }
+}
+
+impl Pages for PinnedPages<'_> {
+    type Guard = PageGuard;
+
+    fn cached(&self, page: PageRef) -> Option<PageGuard> {
+        if let Some((_, node)) = self.pinned.iter().find(|(pinned, _)| *pinned == page) {
+            return Some(PageGuard::Pinned(node.clone()));
+        }
+        self.store.cache.get(page).map(PageGuard::Cached)
+    }
+}
+
+/// A root of the catalog, and what is to be freed once it and every older root are gone.
+///
+/// Each root holds the next newer one, so a root goes only after all older ones: then the pages that it reached and
+/// its successor does not are reached by nobody.
+pub(crate) struct RootVersion {
+    /// The catalog; `None` if there are no objects.
+    pub(crate) catalog: Option<PageRef>,
+    /// Every edit up to here is in it.
+    pub(crate) lsn: Lsn,
+    store: Arc<PageStore>,
+    newer: OnceLock<(Arc<RootVersion>, Mutex<Vec<PageId>>)>,
+}
+
+impl RootVersion {
+    pub(crate) fn new(store: Arc<PageStore>, catalog: Option<PageRef>, lsn: Lsn) -> Arc<Self> {
+        Arc::new(Self { catalog, lsn, store, newer: OnceLock::new() })
+    }
+
+    /// Names the next newer root, and the pages that this one reaches and the newer does not.
+    pub(crate) fn succeed(&self, newer: Arc<RootVersion>, retired: Vec<PageId>) {
+        let first = self.newer.set((newer, Mutex::new(retired))).is_ok();
+        assert!(first, "a root has one successor");
+    }
+}
+
+impl Drop for RootVersion {
+    fn drop(&mut self) {
+        // A loop and not recursion: a snapshot may have kept a long chain of roots.
+        let mut next = self.newer.take();
+        while let Some((newer, retired)) = next {
+            self.store.release(std::mem::take(&mut retired.lock()));
+            next = Arc::into_inner(newer).and_then(|mut root| root.newer.take());
+        }
+    }
+}

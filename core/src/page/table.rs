@@ -1,0 +1,183 @@
+//! Where each page is, and how much of each segment is alive.
+
+use crate::env::File;
+use crate::sync::Arc;
+use crate::tree::PageId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The place of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    location: Location,
+    /// No longer part of the newest root: only snapshots need it, and after a crash nobody.
+    retired: bool,
+}
+
+/// One segment file.
+pub(crate) struct Segment {
+    pub(crate) file: Arc<dyn File>,
+    /// Bytes written.
+    pub(crate) bytes: u64,
+    /// Bytes of pages that somebody may still read.
+    pub(crate) live_bytes: u64,
+    /// Every page that was ever put here; some have moved or gone since.
+    pages: Vec<PageId>,
+}
+
+/// The page table. Ids are dense, so it is a plain vector.
+#[derive(Default)]
+pub(crate) struct PageTable {
+    entries: Vec<Option<Entry>>,
+    free: Vec<PageId>,
+    pub(crate) segments: BTreeMap<u64, Segment>,
+    pub(crate) next_segment: u64,
+}
+
+impl PageTable {
+    /// A table with these pages. Their segments must have been added.
+    pub(crate) fn install_all(&mut self, pages: impl IntoIterator<Item = (PageId, Location)>) {
+        for (id, location) in pages {
+            if self.entries.len() <= id.0 as usize {
+                self.entries.resize(id.0 as usize + 1, None);
+            }
+            self.install(id, location);
+        }
+        self.free = (0..self.entries.len() as u64)
+            .rev()
+            .filter(|id| self.entries[*id as usize].is_none())
+            .map(PageId)
+            .collect();
+    }
+
+    pub(crate) fn add_segment(&mut self, id: u64, file: Arc<dyn File>) {
+        self.segments.insert(id, Segment { file, bytes: 0, live_bytes: 0, pages: Vec::new() });
+        self.next_segment = self.next_segment.max(id + 1);
+    }
+
+    /// An id that no page has.
+    pub(crate) fn allocate(&mut self) -> PageId {
+        self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            PageId(self.entries.len() as u64 - 1)
+        })
+    }
+
+    /// Takes back an id that was allocated for nothing.
+    pub(crate) fn give_back(&mut self, id: PageId) {
+        self.free.push(id);
+    }
+
+    /// Puts a page in a place, in addition to what is accounted elsewhere.
+    pub(crate) fn install(&mut self, id: PageId, location: Location) {
+        let segment = self.segments.get_mut(&location.segment).expect("segments are added before their pages");
+        segment.live_bytes += u64::from(location.len);
+        segment.bytes = segment.bytes.max(location.offset + u64::from(location.len));
+        segment.pages.push(id);
+        self.entries[id.0 as usize] = Some(Entry { location, retired: false });
+    }
+
+    /// Moves a page, if it is still at `from`.
+    pub(crate) fn relocate(&mut self, id: PageId, from: Location, to: Location) -> bool {
+        let Some(entry) = self.entries[id.0 as usize].filter(|entry| entry.location == from) else {
+            return false;
+        };
+        self.forget(from);
+        self.install(id, to);
+        self.entries[id.0 as usize] = Some(Entry { location: to, ..entry });
+        true
+    }
+
+    pub(crate) fn location(&self, id: PageId) -> Option<Location> {
+        Some(self.entries.get(id.0 as usize)?.as_ref()?.location)
+    }
+
+    /// Where a page is, and the file.
+    pub(crate) fn resolve(&self, id: PageId) -> Option<(Location, Arc<dyn File>)> {
+        let location = self.location(id)?;
+        Some((location, self.segments.get(&location.segment)?.file.clone()))
+    }
+
+    /// Marks a page as no longer part of the newest root.
+    pub(crate) fn retire(&mut self, id: PageId) {
+        if let Some(entry) = self.entries[id.0 as usize].as_mut() {
+            entry.retired = true;
+        }
+    }
+
+    pub(crate) fn is_retired(&self, id: PageId) -> bool {
+        self.entries[id.0 as usize].is_some_and(|entry| entry.retired)
+    }
+
+    /// Frees a page that nobody refers to any more.
+    pub(crate) fn release(&mut self, id: PageId) {
+        let entry = self.entries[id.0 as usize].take().expect("a page is released once");
+        self.forget(entry.location);
+        self.free.push(id);
+    }
+
+    fn forget(&mut self, location: Location) {
+        let segment = self.segments.get_mut(&location.segment).expect("a segment outlives its pages");
+        segment.live_bytes -= u64::from(location.len);
+    }
+
+    /// Every page of the newest root, in order of ids.
+    pub(crate) fn current(&self) -> impl Iterator<Item = (PageId, Location)> {
+        self.entries.iter().enumerate().filter_map(|(id, entry)| {
+            let entry = entry.as_ref().filter(|entry| !entry.retired)?;
+            Some((PageId(id as u64), entry.location))
+        })
+    }
+
+    /// Segments of which less than half is alive once the pages in `retired` are gone, with their live bytes.
+    pub(crate) fn sparse_segments(&self, filling: Option<u64>, retired: &BTreeSet<PageId>) -> Vec<(u64, u64)> {
+        let mut live: BTreeMap<u64, u64> = self.segments.iter().map(|(id, segment)| (*id, segment.live_bytes)).collect();
+        for location in retired.iter().filter_map(|id| self.location(*id)) {
+            *live.get_mut(&location.segment).expect("a segment outlives its pages") -= u64::from(location.len);
+        }
+        let is_sparse =
+            |id: &u64, live: &u64| Some(*id) != filling && *live > 0 && *live * 2 < self.segments[id].bytes;
+        live.into_iter().filter(|(id, live)| is_sparse(id, live)).collect()
+    }
+
+    /// Forgets segments without a page; their files can go.
+    pub(crate) fn take_dead_segments(&mut self, filling: Option<u64>) -> Vec<u64> {
+        let is_dead = |(id, segment): (&u64, &Segment)| {
+            (segment.live_bytes == 0 && Some(*id) != filling).then_some(*id)
+        };
+        let dead: Vec<u64> = self.segments.iter().filter_map(is_dead).collect();
+        for id in &dead {
+            self.segments.remove(id);
+        }
+        dead
+    }
+
+    /// The pages that are in `segment` now.
+    pub(crate) fn pages_of(&self, segment: u64) -> Vec<(PageId, Location)> {
+        let Some(found) = self.segments.get(&segment) else { return Vec::new() };
+        let mut pages: Vec<_> = found
+            .pages
+            .iter()
+            .filter_map(|id| Some((*id, self.location(*id).filter(|location| location.segment == segment)?)))
+            .collect();
+        pages.sort_unstable_by_key(|(_, location)| location.offset);
+        pages.dedup();
+        pages
+    }
+}
+
+/// The file of segment `id`.
+pub(crate) fn page_segment_name(id: u64) -> String {
+    format!("pages-{id:08x}")
+}
+
+/// The segment whose file is called `name`.
+pub(crate) fn page_segment_id(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix("pages-")?, 16).ok().filter(|id| page_segment_name(*id) == name)
+}

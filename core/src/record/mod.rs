@@ -1,0 +1,7 @@
+//! Records in files: the frame that the log and the manifest share, and a reader over it.
+
+mod frame;
+mod reader;
+
+pub(crate) use frame::{ALIGNMENT, Binding, Header, encode, record_bytes};
+pub(crate) use reader::RecordReader;

@@ -1,0 +1,3 @@
+//! Which pages a change touches, and what damage does.
+
+use super::*;

@@ -1,0 +1,486 @@
+//! The writing side of the log: positions, the buffer, group commit, segments.
+
+use super::segment::{SECTOR_BYTES, Segment, SegmentHeader, segment_name};
+use crate::env::{BoxFuture, DiskResult, Env, File, OpenMode};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Lsn;
+use crate::options::Durability;
+use crate::record;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::Notify;
+
+/// `Buffered` commits stay in memory up to this much; then one of them writes for all.
+const BUFFER_BYTES_MAX: usize = 128 << 10;
+/// Segments kept for another use; more are removed.
+const FREE_SEGMENTS_MAX: usize = 2;
+
+/// The log of an open database.
+pub(crate) struct Log {
+    env: Env,
+    directory: PathBuf,
+    database: [u8; 16],
+    epoch: u64,
+    segment_bytes: u64,
+    tail: Mutex<Tail>,
+    /// Signalled after each flight: whoever waits for durability looks again.
+    landed: Notify,
+    /// Signalled when a spare segment is wanted, and when there is one (or an error).
+    spare_wanted: Notify,
+    spare_answered: Notify,
+    /// The newest manifest edit known durable; goes into segment headers.
+    manifest_edit: AtomicU64,
+    syncs: AtomicU64,
+    writes: AtomicU64,
+}
+
+/// Where replay starts: in the segment `segment`, at `offset` or at the next place where a record may follow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogPosition {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
+
+/// Whether a record can be given a position now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Yes,
+    /// The next segment is not ready: wait for [`Log::wait_for_room`].
+    NotYet,
+}
+
+/// The end of the log. Whoever holds its lock orders commits.
+pub(crate) struct Tail {
+    segment: Arc<Segment>,
+    /// Where the next record goes.
+    offset: u64,
+    /// Bytes that were given positions but not yet to the disk; they belong at `buffer_offset` of `segment`.
+    buffer: Vec<u8>,
+    buffer_offset: u64,
+    /// The same for segments that were left meanwhile, oldest first.
+    unwritten: Vec<(Arc<Segment>, u64, Bytes)>,
+    /// Segments with bytes that no sync has covered, oldest first.
+    unsynced: Vec<Arc<Segment>>,
+    /// Every segment that replay might still need, oldest first; the last is `segment`.
+    live: VecDeque<Arc<Segment>>,
+    spare: Option<Segment>,
+    spare_error: Option<Error>,
+    free: Vec<(u64, Arc<dyn File>)>,
+    next_slot: u64,
+    next_index: u64,
+    appended: Lsn,
+    written: Lsn,
+    durable: Lsn,
+    flight: Flight,
+    /// Why nothing may be written any more.
+    poison: Option<Error>,
+    closed: bool,
+}
+
+/// The one write or sync that may be under way.
+enum Flight {
+    None,
+    /// Somebody drives it.
+    Led,
+    /// Its leader was dropped; the next who waits takes over.
+    Orphaned(BoxFuture<'static, DiskResult<Landing>>),
+}
+
+/// What a flight achieves.
+#[derive(Clone, Copy)]
+struct Landing {
+    upto: Lsn,
+    synced: bool,
+}
+
+impl Log {
+    /// A log whose first segment, `first`, is durable, and whose next position follows `last`.
+    pub(crate) fn new(env: Env, directory: &Path, header: &SegmentHeader, first: Segment, last: Lsn) -> Self {
+        let first = Arc::new(first);
+        let tail = Tail {
+            offset: SECTOR_BYTES,
+            buffer: Vec::new(),
+            buffer_offset: SECTOR_BYTES,
+            unwritten: Vec::new(),
+            unsynced: Vec::new(),
+            live: VecDeque::from([first.clone()]),
+            spare: None,
+            spare_error: None,
+            free: Vec::new(),
+            next_slot: first.slot + 1,
+            next_index: first.index + 1,
+            segment: first,
+            appended: last,
+            written: last,
+            durable: last,
+            flight: Flight::None,
+            poison: None,
+            closed: false,
+        };
+        Self {
+            env,
+            directory: directory.to_path_buf(),
+            database: header.database,
+            epoch: header.epoch,
+            segment_bytes: header.bytes,
+            tail: Mutex::new(tail),
+            landed: Notify::new(),
+            spare_wanted: Notify::new(),
+            spare_answered: Notify::new(),
+            manifest_edit: AtomicU64::new(header.manifest_edit),
+            syncs: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+        }
+    }
+
+    /// Orders commits: positions are given and edits applied under this lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock()
+    }
+
+    /// Longest payload that a segment can hold.
+    pub(crate) fn payload_bytes_max(&self) -> usize {
+        (self.segment_bytes - SECTOR_BYTES) as usize - record::record_bytes(0) as usize
+    }
+
+    /// Number of writes and of syncs so far.
+    pub(crate) fn operations(&self) -> (u64, u64) {
+        (self.writes.load(Ordering::Relaxed), self.syncs.load(Ordering::Relaxed))
+    }
+
+    /// Notes that manifest edit `edit` is durable.
+    pub(crate) fn note_manifest_edit(&self, edit: u64) {
+        self.manifest_edit.store(edit, Ordering::Release);
+    }
+
+    /// Refuses every write from now on, because of `cause`.
+    pub(crate) fn poison(&self, cause: &Error) {
+        let mut tail = self.lock();
+        if tail.poison.is_none() {
+            tail.poison = Some(Error::new(
+                ErrorKind::Poisoned,
+                format!("no more writes since an earlier failure ({cause}); reopen the database to see what survived"),
+            ));
+        }
+        drop(tail);
+        self.landed.notify_waiters();
+        self.spare_answered.notify_waiters();
+    }
+
+    /// Waits until `lsn` has reached `level`. At `Buffered` this only bounds the memory that the buffer takes.
+    pub(crate) async fn reach(self: &Arc<Self>, lsn: Lsn, level: Durability) -> Result<()> {
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            let flight = {
+                let mut tail = self.lock();
+                if tail.has_reached(lsn, level) {
+                    return Ok(());
+                }
+                if let Some(poison) = &tail.poison {
+                    return Err(Error::new(
+                        ErrorKind::DurabilityUnknown,
+                        format!("commit {lsn} is visible, but whether it is durable is unknown: {poison}"),
+                    ));
+                }
+                match std::mem::replace(&mut tail.flight, Flight::Led) {
+                    Flight::None => Some(self.depart(&mut tail, level == Durability::Synced)),
+                    Flight::Orphaned(flight) => Some(flight),
+                    Flight::Led => {
+                        landed.as_mut().enable();
+                        None
+                    }
+                }
+            };
+            match flight {
+                Some(flight) => Lead { log: self, flight: Some(flight) }.await,
+                None => landed.await,
+            }
+        }
+    }
+
+    /// Takes everything that is buffered and makes the flight that writes it, and with `sync` also syncs it.
+    fn depart(self: &Arc<Self>, tail: &mut Tail, sync: bool) -> BoxFuture<'static, DiskResult<Landing>> {
+        tail.close_buffer();
+        let writes = std::mem::take(&mut tail.unwritten);
+        let upto = tail.appended;
+        let mut syncs = Vec::new();
+        if sync {
+            tail.offset = tail.offset.next_multiple_of(SECTOR_BYTES);
+            syncs = std::mem::take(&mut tail.unsynced);
+            if planted!("newer-log-synced-first") {
+                syncs.drain(..syncs.len().saturating_sub(1));
+            }
+        }
+        let log = self.clone();
+        Box::pin(async move {
+            let writes: Vec<_> =
+                writes.into_iter().map(|(segment, offset, data)| segment.file.write_at(offset, data)).collect();
+            for write in writes {
+                write.await?;
+                log.writes.fetch_add(1, Ordering::Relaxed);
+            }
+            if sync {
+                log.env.point("log written").await;
+            }
+            for segment in syncs {
+                segment.file.sync_data().await?;
+                log.syncs.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(Landing { upto, synced: sync })
+        })
+    }
+
+    fn land(&self, outcome: DiskResult<Landing>) {
+        match outcome {
+            Ok(landing) => {
+                let mut tail = self.lock();
+                tail.flight = Flight::None;
+                tail.written = tail.written.max(landing.upto);
+                if landing.synced {
+                    tail.durable = tail.durable.max(landing.upto);
+                }
+                drop(tail);
+                self.landed.notify_waiters();
+            }
+            Err(error) => {
+                self.lock().flight = Flight::None;
+                self.poison(&error.into());
+            }
+        }
+    }
+
+    /// Waits until a record of `payload_bytes` can be given a position.
+    pub(crate) async fn wait_for_room(&self, payload_bytes: usize) -> Result<()> {
+        loop {
+            let mut answered = std::pin::pin!(self.spare_answered.notified());
+            {
+                let mut tail = self.lock();
+                tail.writable()?;
+                if tail.room(payload_bytes) == Room::Yes {
+                    return Ok(());
+                }
+                if let Some(error) = tail.spare_error.take() {
+                    return Err(error);
+                }
+                answered.as_mut().enable();
+            }
+            self.spare_wanted.notify_one();
+            answered.await;
+        }
+    }
+
+    /// The task that keeps a spare segment ready.
+    pub(crate) async fn keep_spare(self: Arc<Self>) {
+        loop {
+            if self.lock().spare.is_none() {
+                let prepared = self.prepare_spare().await;
+                let mut tail = self.lock();
+                match prepared {
+                    Ok(segment) => tail.spare = Some(segment),
+                    Err(error) => tail.spare_error = Some(error),
+                }
+                drop(tail);
+                self.spare_answered.notify_waiters();
+            }
+            self.spare_wanted.notified().await;
+        }
+    }
+
+    async fn prepare_spare(&self) -> Result<Segment> {
+        let (recycled, index) = {
+            let mut tail = self.lock();
+            tail.writable()?;
+            let recycled = tail.free.pop();
+            let slot = match &recycled {
+                Some((slot, _)) => *slot,
+                None => {
+                    tail.next_slot += 1;
+                    tail.next_slot - 1
+                }
+            };
+            tail.next_index += 1;
+            ((slot, recycled.map(|(_, file)| file)), tail.next_index - 1)
+        };
+        let header = SegmentHeader {
+            database: self.database,
+            epoch: self.epoch,
+            index,
+            generation: if planted!("stale-generation") { 0 } else { self.env.random_u64() },
+            bytes: self.segment_bytes,
+            manifest_edit: self.manifest_edit.load(Ordering::Acquire),
+        };
+        let (slot, file) = recycled;
+        if file.is_some() {
+            reached!("log segment recycled");
+        }
+        match prepare_segment(&self.env, &self.directory, &header, slot, file).await {
+            Ok(segment) => Ok(segment),
+            Err(error) => {
+                // The index was not used: the order of segments must not have a hole.
+                let mut tail = self.lock();
+                tail.next_index = index;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up every segment before `index`; returns the slots of files to remove.
+    pub(crate) fn release_before(&self, index: u64) -> Vec<u64> {
+        let mut tail = self.lock();
+        let mut removed = Vec::new();
+        while tail.live.front().is_some_and(|segment| segment.index < index) {
+            let segment = tail.live.pop_front().expect("just looked at");
+            if tail.free.len() < FREE_SEGMENTS_MAX {
+                tail.free.push((segment.slot, segment.file.clone()));
+            } else {
+                removed.push(segment.slot);
+            }
+        }
+        removed
+    }
+
+    /// Lets files of an earlier epoch be used again.
+    pub(crate) fn recycle(&self, slot: u64, file: Arc<dyn File>) -> bool {
+        let mut tail = self.lock();
+        tail.next_slot = tail.next_slot.max(slot + 1);
+        let wanted = tail.free.len() < FREE_SEGMENTS_MAX;
+        if wanted {
+            tail.free.push((slot, file));
+        }
+        wanted
+    }
+
+    /// Refuses every later write with `Closed`.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.spare_answered.notify_waiters();
+    }
+}
+
+/// Makes a segment ready for records: durable header, durable space, durable name.
+pub(crate) async fn prepare_segment(
+    env: &Env,
+    directory: &Path,
+    header: &SegmentHeader,
+    slot: u64,
+    recycled: Option<Arc<dyn File>>,
+) -> Result<Segment> {
+    let is_new = recycled.is_none();
+    let file = match recycled {
+        Some(file) => file,
+        None => env.disk.open(&directory.join(segment_name(slot)), OpenMode::CreateNew).await?,
+    };
+    file.preallocate(header.bytes).await?;
+    file.write_at(0, header.encode()).await?;
+    file.sync_data().await?;
+    if is_new && !planted!("log-entry-not-synced") {
+        env.disk.sync_dir(directory).await?;
+    }
+    Ok(Segment { slot, index: header.index, bytes: header.bytes, binding: header.binding(), file })
+}
+
+impl Tail {
+    /// Why nothing can be written, if so.
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.closed {
+            return Err(Error::new(ErrorKind::Closed, "the database is closed"));
+        }
+        self.poison.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn room(&self, payload_bytes: usize) -> Room {
+        let fits = self.offset + record::record_bytes(payload_bytes) <= self.segment.bytes;
+        if fits || self.spare.is_some() { Room::Yes } else { Room::NotYet }
+    }
+
+    /// Gives `payload` the next position. There must be [`room`](Self::room).
+    pub(crate) fn append(&mut self, log: &Log, payload: &[u8]) -> Lsn {
+        let bytes = record::record_bytes(payload.len());
+        if self.offset + bytes > self.segment.bytes {
+            reached!("log segment rotated");
+            self.close_buffer();
+            let next = Arc::new(self.spare.take().expect("the caller made sure of room"));
+            log.spare_wanted.notify_one();
+            self.live.push_back(next.clone());
+            self.segment = next;
+            self.offset = SECTOR_BYTES;
+        }
+        if self.buffer.is_empty() {
+            self.buffer_offset = self.offset;
+        }
+        let lsn = self.appended.next();
+        let durable = if planted!("durable-watermark-ahead") { lsn } else { self.durable };
+        record::encode(&mut self.buffer, self.segment.binding, self.offset, lsn.0, durable.0, payload);
+        self.offset += bytes;
+        self.appended = lsn;
+        if !self.unsynced.last().is_some_and(|last| Arc::ptr_eq(last, &self.segment)) {
+            self.unsynced.push(self.segment.clone());
+        }
+        lsn
+    }
+
+    /// Moves the buffer to what is to be written.
+    fn close_buffer(&mut self) {
+        if !self.buffer.is_empty() {
+            let capacity = self.buffer.len();
+            let bytes = std::mem::replace(&mut self.buffer, Vec::with_capacity(capacity.min(4096)));
+            self.unwritten.push((self.segment.clone(), self.buffer_offset, bytes.into()));
+        }
+    }
+
+    fn has_reached(&self, lsn: Lsn, level: Durability) -> bool {
+        match level {
+            Durability::Buffered => self.buffer.len() < BUFFER_BYTES_MAX,
+            Durability::Written => self.written >= lsn,
+            Durability::Synced => self.durable >= lsn,
+        }
+    }
+
+    /// The newest position.
+    pub(crate) fn appended(&self) -> Lsn {
+        self.appended
+    }
+
+    /// The newest durable position.
+    pub(crate) fn durable(&self) -> Lsn {
+        self.durable
+    }
+
+    /// Where the next record will go.
+    pub(crate) fn position(&self) -> LogPosition {
+        LogPosition { segment: self.segment.index, offset: self.offset }
+    }
+}
+
+/// Drives a flight; if it is dropped on the way, the flight goes on with the next who waits.
+struct Lead<'a> {
+    log: &'a Log,
+    flight: Option<BoxFuture<'static, DiskResult<Landing>>>,
+}
+
+impl Future for Lead<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let flight = self.flight.as_mut().expect("polled again only while pending");
+        let Poll::Ready(outcome) = flight.as_mut().poll(context) else { return Poll::Pending };
+        self.flight = None;
+        self.log.land(outcome);
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            self.log.lock().flight = Flight::Orphaned(flight);
+            self.log.landed.notify_waiters();
+        }
+    }
+}

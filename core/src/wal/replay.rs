@@ -1,0 +1,172 @@
+//! The reading side of the log: what a recovery replays, and where the log ends.
+//!
+//! Record n stands right behind record n − 1, or at the next sector (a group was synced between them), or at the start
+//! of a later segment. Where it is in none of these places the log ends, unless a valid record anywhere behind knew
+//! position n durable: then record n existed for certain, and its absence is damage.
+
+use super::log::LogPosition;
+use super::segment::{SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};
+use crate::env::{Env, File, OpenMode};
+use crate::error::{Error, Result};
+use crate::ids::Lsn;
+use crate::record::{Header, RecordReader, record_bytes};
+use crate::sync::Arc;
+use std::path::Path;
+
+/// Reads the records of one epoch in order. Writes nothing.
+pub(crate) struct Replay {
+    /// Segments of the epoch that may hold records to replay, in order; those before `current` are done.
+    segments: Vec<Found>,
+    current: usize,
+    offset: u64,
+    next: Lsn,
+    files: Vec<(u64, Arc<dyn File>)>,
+    durable_seen: Lsn,
+}
+
+struct Found {
+    slot: u64,
+    header: SegmentHeader,
+    reader: RecordReader,
+}
+
+/// One commit as the log tells it.
+pub(crate) struct ReplayedRecord {
+    pub(crate) lsn: Lsn,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Replay {
+    /// Looks at the log files among `names` and gets ready to read from position `first`, which is at or behind
+    /// `start`. `manifest_edit` is the last edit of the manifest that says so.
+    pub(crate) async fn open(
+        env: &Env,
+        directory: &Path,
+        names: &[String],
+        (database, epoch): ([u8; 16], u64),
+        manifest_edit: u64,
+        (start, first): (LogPosition, Lsn),
+    ) -> Result<Self> {
+        let mut segments = Vec::new();
+        let mut files = Vec::new();
+        for slot in names.iter().filter_map(|name| segment_slot(name)) {
+            let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::ReadWrite).await?;
+            files.push((slot, file.clone()));
+            let Some(header) = read_header(&file).await? else { continue };
+            if header.database != database || header.epoch != epoch {
+                continue;
+            }
+            if header.manifest_edit > manifest_edit {
+                return Err(Error::corruption(
+                    "MANIFEST",
+                    0,
+                    format!("edit {}, which {} knew durable", header.manifest_edit, segment_name(slot)),
+                    format!("edit {manifest_edit} as the last"),
+                ));
+            }
+            if header.index >= start.segment {
+                let len = file.len().await?;
+                let reader = RecordReader::new(file, len.min(header.bytes), header.binding());
+                segments.push(Found { slot, header, reader });
+            }
+        }
+        segments.sort_by_key(|found| found.header.index);
+        if segments.first().map(|found| found.header.index) != Some(start.segment) {
+            return Err(Error::corruption(
+                "the log",
+                0,
+                format!("segment {} of epoch {epoch}, which the manifest names", start.segment),
+                "none",
+            ));
+        }
+        Ok(Self { segments, current: 0, offset: start.offset, next: first, files, durable_seen: Lsn(0) })
+    }
+
+    /// Whether any log file in a directory without a manifest holds a commit.
+    pub(crate) async fn holds_records(env: &Env, directory: &Path, names: &[String]) -> Result<bool> {
+        for slot in names.iter().filter_map(|name| segment_slot(name)) {
+            let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::Read).await?;
+            let Some(header) = read_header(&file).await? else { continue };
+            let len = file.len().await?;
+            let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
+            if reader.find_from(SECTOR_BYTES, |_| true).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Every log file in the directory, also those of other epochs.
+    pub(crate) fn into_files(self) -> Vec<(u64, Arc<dyn File>)> {
+        self.files
+    }
+
+    /// The position of the last record that was read.
+    pub(crate) fn last(&self) -> Lsn {
+        Lsn(self.next.0 - 1)
+    }
+
+    /// The next record, or `None` at the end of the log.
+    pub(crate) async fn next(&mut self) -> Result<Option<ReplayedRecord>> {
+        let Some((segment, offset, header)) = self.locate().await? else {
+            self.probe_for_damage().await?;
+            return Ok(None);
+        };
+        let payload = self.segments[segment].reader.payload(offset, &header).to_vec();
+        let lsn = self.next;
+        self.current = segment;
+        self.offset = offset + record_bytes(header.payload_bytes);
+        self.next = lsn.next();
+        self.durable_seen = self.durable_seen.max(Lsn(header.durable));
+        Ok(Some(ReplayedRecord { lsn, payload }))
+    }
+
+    /// Finds record `next` in one of the places where it may stand.
+    async fn locate(&mut self) -> Result<Option<(usize, u64, Header)>> {
+        let here = [self.offset, self.offset.next_multiple_of(SECTOR_BYTES)];
+        let behind = (self.current + 1..self.segments.len()).map(|segment| (segment, SECTOR_BYTES));
+        for (segment, offset) in here.map(|offset| (self.current, offset)).into_iter().chain(behind) {
+            let reader = &mut self.segments[segment].reader;
+            if let Some(header) = reader.record_at(offset).await?
+                && header.sequence == self.next.0
+            {
+                return Ok(Some((segment, offset, header)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An error if a record at or behind the end of the log knew that the log goes on.
+    async fn probe_for_damage(&mut self) -> Result<()> {
+        let missing = self.next;
+        if self.durable_seen >= missing {
+            return Err(self.damage(self.current, self.offset, self.durable_seen));
+        }
+        for segment in self.current..self.segments.len() {
+            let from = if segment == self.current { self.offset } else { SECTOR_BYTES };
+            let knew = |header: &Header| header.durable >= missing.0;
+            let found = self.segments[segment].reader.find_from(from, knew).await?;
+            if let Some((_, header)) = found {
+                return Err(self.damage(segment, self.offset, Lsn(header.durable)));
+            }
+        }
+        Ok(())
+    }
+
+    fn damage(&self, witness: usize, offset: u64, durable: Lsn) -> Error {
+        Error::corruption(
+            segment_name(self.segments[self.current].slot),
+            offset,
+            format!("record {} ({} knew record {durable} durable)", self.next, segment_name(self.segments[witness].slot)),
+            "no valid record",
+        )
+    }
+}
+
+/// The header of a log file, if it has one.
+pub(crate) async fn read_header(file: &Arc<dyn File>) -> Result<Option<SegmentHeader>> {
+    if file.len().await? < SECTOR_BYTES {
+        return Ok(None);
+    }
+    Ok(SegmentHeader::decode(&file.read_at(0, SECTOR_BYTES as usize).await?))
+}

@@ -1,0 +1,125 @@
+//! One file of the log.
+//!
+//! ```text
+//! header, one sector:
+//!  0         8        12       16         32      40      48           56      64              72    76
+//! ┌─────────┬────────┬────────┬──────────┬───────┬───────┬────────────┬───────┬───────────────┬─────┬──────┐
+//! │ magic   │ format │ zero   │ database │ epoch │ index │ generation │ bytes │ manifest edit │ crc │ zero │
+//! └─────────┴────────┴────────┴──────────┴───────┴───────┴────────────┴───────┴───────────────┴─────┴──────┘
+//! then records from offset 512.
+//! ```
+//! `index` orders the segments of an epoch. `generation` is random and new each time the file is used, so records of
+//! an earlier use cannot come alive. `manifest edit` was known durable when the header was written: a manifest that
+//! ends earlier has lost edits.
+
+use crate::env::File;
+use crate::record::Binding;
+use crate::sync::Arc;
+use bytes::Bytes;
+
+/// Power loss writes a sector whole or not at all.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+const MAGIC: [u8; 8] = *b"IronLog\n";
+const FORMAT: u32 = 1;
+const HEADER_CRC: usize = 72;
+
+/// What the first sector of a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) database: [u8; 16],
+    pub(crate) epoch: u64,
+    pub(crate) index: u64,
+    pub(crate) generation: u64,
+    pub(crate) bytes: u64,
+    pub(crate) manifest_edit: u64,
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(SECTOR_BYTES as usize);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.database);
+        for number in [self.epoch, self.index, self.generation, self.bytes, self.manifest_edit] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.resize(SECTOR_BYTES as usize, 0);
+        out.into()
+    }
+
+    /// `None` for anything but a header of this format: a file that was never a segment, or one whose header was
+    /// in flight when power was lost.
+    pub(crate) fn decode(sector: &[u8]) -> Option<Self> {
+        let header = sector.get(..HEADER_CRC + 4)?;
+        if header[..8] != MAGIC || header[8..12] != FORMAT.to_le_bytes() {
+            return None;
+        }
+        if crc32c::crc32c(&header[..HEADER_CRC]).to_le_bytes() != header[HEADER_CRC..] {
+            return None;
+        }
+        let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        Some(Self {
+            database: header[16..32].try_into().expect("sixteen bytes"),
+            epoch: u64_at(32),
+            index: u64_at(40),
+            generation: u64_at(48),
+            bytes: u64_at(56),
+            manifest_edit: u64_at(64),
+        })
+    }
+
+    pub(crate) fn binding(&self) -> Binding {
+        Binding::new(self.database, self.epoch, self.generation)
+    }
+}
+
+/// A segment that is being written, or that waits to be.
+pub(crate) struct Segment {
+    /// Names the file.
+    pub(crate) slot: u64,
+    /// Its place in the order of the epoch.
+    pub(crate) index: u64,
+    pub(crate) bytes: u64,
+    pub(crate) binding: Binding,
+    pub(crate) file: Arc<dyn File>,
+}
+
+/// The file of slot `slot`.
+pub(crate) fn segment_name(slot: u64) -> String {
+    format!("log-{slot:08x}")
+}
+
+/// The slot whose file is called `name`.
+pub(crate) fn segment_slot(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix("log-")?, 16).ok().filter(|slot| segment_name(*slot) == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_round_trips_and_any_flipped_bit_of_it_is_noticed() {
+        let header =
+            SegmentHeader { database: [3; 16], epoch: 1, index: 2, generation: 3, bytes: 4096, manifest_edit: 5 };
+        let sector = header.encode();
+        assert_eq!(sector.len() as u64, SECTOR_BYTES);
+        assert_eq!(SegmentHeader::decode(&sector), Some(header));
+        for bit in (0..12 * 8).chain(16 * 8..76 * 8) {
+            let mut damaged = sector.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&damaged), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_slots_give_are_segments() {
+        assert_eq!(segment_slot(&segment_name(0x1f)), Some(0x1f));
+        for name in ["log-1f", "log-0000001F", "log-", "pages-00000001", "log-00000001.tmp"] {
+            assert_eq!(segment_slot(name), None, "{name}");
+        }
+    }
+}

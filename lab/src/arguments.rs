@@ -1,0 +1,214 @@
+//! What the command line understands.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Tries to break the engine, and makes of every failure a small file that replays bit for bit.
+///
+/// A campaign runs seeds. Each seed generates a scenario (what clients do) and a policy (which tasks are delayed, when
+/// the machine crashes, what a power loss keeps). What fails is cut down and written as a scenario file.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lab",
+    bin_name = "cargo lab",
+    version,
+    after_help = "\
+Examples:
+  cargo lab run                          half a minute of fresh simulation; start here
+  cargo lab run --seeds 2000 --check-determinism all
+  cargo lab replay lab-out/seed-17.toml  the failure again, operation by operation
+  cargo lab replay FILE --trace          with every event of the simulated machine
+
+Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs a campaign and prints a summary.
+    Run(RunArguments),
+    /// Runs one scenario file and says whether it did what it expects.
+    Replay(ReplayArguments),
+    /// Cuts a failing scenario down while it fails the same way.
+    Shrink(ShrinkArguments),
+    /// Lists families, choices, kinds of loss, probes, oracles and planted bugs.
+    List,
+    /// Finds every planted bug (in builds that have them: `cargo museum`).
+    Museum(MuseumArguments),
+}
+
+/// What kind of trouble the machine makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Family {
+    /// Power loss, process death, crash loops, concurrent clients, snapshots across checkpoints and crashes.
+    Crash,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --seeds and --for, the campaign runs for half a minute from seed 0. A run that fails is replayed from its
+recording at once, cut down, and written to the report directory. A campaign of 500 seeds or more in which a kind of
+loss never had an effect, or a probe of the engine stayed cold, fails as vacuous: it proved less than it claims.")]
+pub struct RunArguments {
+    /// The kind of trouble.
+    #[arg(long, value_enum, default_value = "crash")]
+    pub family: Family,
+    /// How many seeds from 0, or which.
+    #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
+    pub seeds: Option<Range<u64>>,
+    /// Stop after this long, such as 30s, 10m or 8h.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub time: Option<Duration>,
+    /// Threads; as many as the machine has by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Run this share of the seeds a second time, from the recording, and compare every event.
+    #[arg(long, value_name = "all|N%", default_value = "0%", value_parser = parse_percent)]
+    pub check_determinism: u64,
+    /// Run every n-th seed only, the i-th of each n; i counts from 0.
+    #[arg(long, value_name = "i/n", default_value = "0/1", value_parser = parse_shard)]
+    pub shard: (u64, u64),
+    /// Where failing scenarios are written.
+    #[arg(long, value_name = "DIR", default_value = "lab-out")]
+    pub report: PathBuf,
+    /// Write the summary as JSON as well.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A scenario that expects a pass and passes, or expects a failure and fails that way, exits with 0. Replay is strict: a
+recorded deviation that finds no place in the run is shown and counts as a failure; --tolerant drops it.")]
+pub struct ReplayArguments {
+    /// The scenario.
+    pub file: PathBuf,
+    /// Print every event of the simulated machine.
+    #[arg(long)]
+    pub trace: bool,
+    /// Stop once the operation with this number has ended.
+    #[arg(long, value_name = "OPERATION")]
+    pub until: Option<u32>,
+    /// Write the simulated disk's files, as they are at the end, to a directory.
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// Drop deviations that do not fit instead of reporting them.
+    #[arg(long)]
+    pub tolerant: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ShrinkArguments {
+    /// The scenario; it must fail.
+    pub file: PathBuf,
+    /// Where the result goes; `FILE` with `-shrunk` in its name by default.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct MuseumArguments {
+    #[command(subcommand)]
+    pub command: Option<MuseumCommand>,
+    /// Only this bug.
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Keep the scenario that finds each bug in a directory.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Most seeds for each bug.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub seeds: u64,
+    /// The first seed.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub base_seed: u64,
+    /// Threads; as many as the machine has by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MuseumCommand {
+    /// Runs a kept scenario twice with its bug: it must fail the same way, with equal digests.
+    Replay {
+        /// The scenario.
+        file: PathBuf,
+    },
+}
+
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    const EXPECTED: &str = "expected a number of seeds such as 2000, or a range such as 500..1000";
+    let number = |text: &str| text.parse::<u64>().map_err(|_| EXPECTED.to_owned());
+    let range = match text.split_once("..") {
+        None => 0..number(text)?,
+        Some((from, to)) => number(from)?..number(to)?,
+    };
+    if range.is_empty() { Err(format!("{EXPECTED}; {text} holds no seed")) } else { Ok(range) }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => 0,
+    };
+    let number = text[..text.len() - unit.len()].parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(seconds))
+        .filter(|total| *total > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected a time such as 30s, 10m or 8h".to_owned())
+}
+
+fn parse_percent(text: &str) -> Result<u64, String> {
+    if text == "all" {
+        return Ok(100);
+    }
+    text.strip_suffix('%')
+        .and_then(|number| number.parse().ok())
+        .filter(|percent| *percent <= 100)
+        .ok_or_else(|| "expected `all` or a percentage such as 10%".to_owned())
+}
+
+fn parse_shard(text: &str) -> Result<(u64, u64), String> {
+    text.split_once('/')
+        .and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)))
+        .filter(|(index, count)| index < count)
+        .ok_or_else(|| "expected a shard such as 0/4, the index below the count".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn values_are_understood_or_refused() {
+        assert_eq!(parse_seeds("20"), Ok(0..20));
+        assert_eq!(parse_seeds("5..20"), Ok(5..20));
+        for wrong in ["", "x", "7..", "9..3", "0", "-1"] {
+            assert!(parse_seeds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_duration("10m"), Ok(Duration::from_secs(600)));
+        for wrong in ["", "10", "m", "0s", "1.5h", "99999999999999999999h", "10min"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((parse_percent("all"), parse_percent("7%")), (Ok(100), Ok(7)));
+        assert!(parse_percent("101%").is_err() && parse_percent("7").is_err());
+        assert_eq!(parse_shard("1/4"), Ok((1, 4)));
+        assert!(parse_shard("4/4").is_err() && parse_shard("1").is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! `lab run`: a campaign.
+
+use crate::arguments::{Family, RunArguments};
+use crate::measure::{cpu_time, jobs, probes, resident_bytes};
+use crate::output::{grouped, table, writable, write_file, write_scenario};
+use crate::{Misuse, Verdict};
+use indicatif::{ProgressBar, ProgressStyle};
+use ironleaf_sim::campaign::{Campaign, Found, Observer, Summary, campaign};
+use ironleaf_sim::runner::RunReport;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long a campaign takes that nobody gave a length.
+const TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// From so many seeds on, a campaign must have exercised everything it claims to.
+const VACUOUS_FROM_SEEDS: u64 = 500;
+
+/// What a campaign took.
+struct Cost {
+    real: Duration,
+    cpu: Duration,
+    resident: Option<u64>,
+}
+
+impl Cost {
+    fn seeds_per_cpu_second(&self, seeds: u64) -> f64 {
+        seeds as f64 / self.cpu.as_secs_f64().max(1e-9)
+    }
+}
+
+/// A progress bar that also ends the campaign in time.
+struct Progress {
+    bar: ProgressBar,
+    start: Instant,
+    time: Option<Duration>,
+    failures: AtomicU64,
+}
+
+impl Progress {
+    fn new(arguments: &RunArguments, time: Option<Duration>) -> Self {
+        let (length, template) = match (&arguments.seeds, time) {
+            (_, Some(time)) => (time.as_millis() as u64, "{bar:40} {elapsed} of the time, {msg}"),
+            (Some(seeds), None) => {
+                let length = (seeds.end - seeds.start).div_ceil(arguments.shard.1);
+                (length, "{bar:40} {pos}/{len} seeds, {msg}, {eta} to go")
+            }
+            (None, None) => (0, "{msg}"),
+        };
+        let style = ProgressStyle::with_template(template).expect("the template is valid");
+        let bar = ProgressBar::new(length).with_style(style);
+        Self { bar, start: Instant::now(), time, failures: AtomicU64::new(0) }
+    }
+}
+
+impl Observer for Progress {
+    fn ran(&self, seed: u64, _report: &RunReport) -> bool {
+        let elapsed = self.start.elapsed();
+        match self.time {
+            Some(_) => self.bar.set_position(elapsed.as_millis() as u64),
+            None => self.bar.inc(1),
+        }
+        if seed.is_multiple_of(64) {
+            self.bar.set_message(format!("seed {seed}, {} failures", self.failures.load(Relaxed)));
+        }
+        self.time.is_none_or(|time| elapsed < time)
+    }
+
+    fn failed(&self, seed: u64, report: &RunReport) {
+        self.failures.fetch_add(1, Relaxed);
+        if let Some(failure) = &report.failure {
+            self.bar.suspend(|| {
+                eprintln!("seed {seed} failed ({}); replaying and cutting it down", failure.fingerprint)
+            });
+        }
+    }
+}
+
+/// Runs a campaign, prints its summary and writes what failed.
+pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
+    let Family::Crash = arguments.family;
+    writable(&arguments.report)?;
+    let time = match (arguments.time, &arguments.seeds) {
+        (None, None) => Some(TIME_DEFAULT),
+        (time, _) => time,
+    };
+    let (real, cpu) = (Instant::now(), cpu_time());
+    let progress = Progress::new(arguments, time);
+    let summary = campaign(
+        &Campaign {
+            seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
+            shard: arguments.shard,
+            jobs: jobs(arguments.jobs),
+            repeat_percent: arguments.check_determinism,
+            ..Campaign::default()
+        },
+        &progress,
+    );
+    progress.bar.finish_and_clear();
+    let cost = Cost { real: real.elapsed(), cpu: cpu_time() - cpu, resident: resident_bytes() };
+    let cold = if summary.seeds >= VACUOUS_FROM_SEEDS { summary.cold(&probes()) } else { Vec::new() };
+    print!("{}", describe(&summary, &cost));
+    for found in &summary.found {
+        report(arguments, found)?;
+    }
+    for differing in &summary.nondeterministic {
+        println!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
+        println!(
+            "  repeat with: cargo lab run --seeds {}..{} --check-determinism all",
+            differing.seed,
+            differing.seed + 1
+        );
+    }
+    if !cold.is_empty() {
+        println!("VACUOUS: the campaign never came to: {}", cold.join(", "));
+    }
+    if let Some(file) = &arguments.json {
+        write_file(file, format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
+    }
+    let clean = summary.found.is_empty() && summary.nondeterministic.is_empty() && cold.is_empty();
+    println!("{}", if clean { "clean" } else { "FAILED" });
+    Ok(if clean { Verdict::Clean } else { Verdict::Failed })
+}
+
+fn describe(summary: &Summary, cost: &Cost) -> String {
+    let listed = |counts: Vec<(String, u64)>| {
+        let counts = counts.into_iter().map(|(name, count)| format!("{name} {}", grouped(count)));
+        counts.collect::<Vec<_>>().join(", ")
+    };
+    let losses =
+        Summary::loss_kinds().map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0)));
+    let sites = summary.fired_by_site().into_iter().map(|(site, count)| (site.to_string(), count));
+    let probes = probes();
+    let reached = probes.iter().filter(|(_, count)| *count > 0).count();
+    let row = |name: &str, text: String| vec![name.to_owned(), text];
+    let mut rows = vec![
+        row("seeds", format!("{} run, {} failed", grouped(summary.seeds), summary.found.len())),
+        row("operations", format!("{}, {} events", grouped(summary.operations), grouped(summary.events))),
+        row("crashes", format!("{}, {} recoveries", grouped(summary.crashes), grouped(summary.recoveries))),
+        row(
+            "repeated",
+            format!("{} runs, {} differed", grouped(summary.repeated), summary.nondeterministic.len()),
+        ),
+        row("power losses", listed(losses.collect())),
+        row("deviations", listed(sites.collect())),
+        row("probes", format!("{reached} of {} reached", probes.len())),
+        row(
+            "time",
+            format!(
+                "{:.1} s, {:.1} s of CPU, {:.0} s simulated",
+                cost.real.as_secs_f64(),
+                cost.cpu.as_secs_f64(),
+                summary.virtual_time.as_secs_f64()
+            ),
+        ),
+        row(
+            "speed",
+            format!(
+                "{:.0} seeds per CPU-second",
+                cost.seeds_per_cpu_second(summary.seeds + summary.repeated)
+            ),
+        ),
+    ];
+    if let Some(bytes) = cost.resident {
+        rows.push(row("memory", format!("{:.1} MiB resident", bytes as f64 / f64::from(1 << 20))));
+    }
+    table(&rows)
+}
+
+/// Prints a failure and writes its scenario, with the command that replays it.
+fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
+    println!("FAILED seed {}: {}", found.seed, found.failure);
+    let name = format!("seed-{}", found.seed);
+    let replay = "cargo lab replay";
+    let file = match &found.shrunk {
+        None => write_scenario(&arguments.report, &name, &found.recorded, replay)?,
+        Some(shrunk) => {
+            write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded, replay)?;
+            println!(
+                "  cut down to {} operations and {} deviations in {} replays",
+                shrunk.scenario.operation_count(),
+                shrunk.scenario.deviations.len(),
+                shrunk.replays
+            );
+            write_scenario(&arguments.report, &name, &shrunk.scenario, replay)?
+        }
+    };
+    println!("  replay with: {replay} {}", file.display());
+    Ok(())
+}
+
+fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
+    let losses: serde_json::Map<String, serde_json::Value> = Summary::loss_kinds()
+        .map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0).into()))
+        .collect();
+    let mut fired = serde_json::Map::new();
+    for ((site, label), count) in &summary.fired {
+        let labels = fired.entry(site.to_string()).or_insert_with(|| serde_json::json!({}));
+        labels[label.as_str()] = (*count).into();
+    }
+    let probes: serde_json::Map<String, serde_json::Value> =
+        probes().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
+    let failures: Vec<_> = summary
+        .found
+        .iter()
+        .map(|found| {
+            serde_json::json!({
+                "seed": found.seed,
+                "fingerprint": found.failure.fingerprint,
+                "message": found.failure.message,
+                "operations": found.shrunk.as_ref().map(|shrunk| shrunk.scenario.operation_count()),
+                "deviations": found.shrunk.as_ref().map(|shrunk| shrunk.scenario.deviations.len()),
+            })
+        })
+        .collect();
+    let nondeterministic: Vec<_> = summary
+        .nondeterministic
+        .iter()
+        .map(|found| serde_json::json!({ "seed": found.seed, "difference": found.what }))
+        .collect();
+    serde_json::json!({
+        "family": "crash",
+        "seeds": summary.seeds,
+        "repeated": summary.repeated,
+        "operations": summary.operations,
+        "events": summary.events,
+        "crashes": summary.crashes,
+        "recoveries": summary.recoveries,
+        "losses": losses,
+        "fired": fired,
+        "probes": probes,
+        "failures": failures,
+        "nondeterministic": nondeterministic,
+        "cold": cold,
+        "virtual_seconds": summary.virtual_time.as_secs_f64(),
+        "real_seconds": cost.real.as_secs_f64(),
+        "cpu_seconds": cost.cpu.as_secs_f64(),
+        "seeds_per_cpu_second": cost.seeds_per_cpu_second(summary.seeds + summary.repeated),
+        "resident_bytes": cost.resident,
+    })
+}

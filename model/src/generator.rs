@@ -1,0 +1,420 @@
+//! Seeded sequences of operations.
+//!
+//! Few keys, so that clients meet; names from a small or a large range, so that objects stay inline or grow beyond
+//! their pages; lengths log-uniform, because faults of recovery want short runs and faults of schedules long ones.
+//! Each seed draws the weights of the operations anew, and leaves some operations out: a run without checkpoints, or
+//! without reads, goes where no average run goes.
+
+use crate::operation::{Edit, NameRange, Operation, Read, ScanEnd, ValueStem, Write, repeat_to};
+use crate::random::Random;
+use ironleaf::Durability;
+
+/// What the engine is able to take, and how long a run may be.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Most clients.
+    pub clients_max: u64,
+    /// Most operations of one client.
+    pub operations_max: u64,
+    /// Largest batch, in bytes of names, values and the engine's overhead for each edit.
+    pub batch_bytes_max: usize,
+    /// Longest value, in bytes.
+    pub value_bytes_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { clients_max: 4, operations_max: 100, batch_bytes_max: 8 << 10, value_bytes_max: 1 << 10 }
+    }
+}
+
+/// What an edit costs in the engine beyond its names and value, at most; see [`Bounds::batch_bytes_max`].
+const EDIT_OVERHEAD_BYTES: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Set,
+    Insert,
+    Put,
+    Add,
+    Remove,
+    Take,
+    Delete,
+    SetMany,
+    PutMany,
+    RemoveMany,
+    Batch,
+    Get,
+    Contains,
+    Len,
+    Kind,
+    Scan,
+    Keys,
+    Snapshot,
+    SnapshotRead,
+    DropSnapshot,
+    Flush,
+    Checkpoint,
+    Check,
+    Invalid,
+}
+
+/// How often each operation is chosen where a seed does not change that.
+const WEIGHTS: [(Choice, u64); 24] = [
+    (Choice::Set, 200),
+    (Choice::Insert, 60),
+    (Choice::Put, 100),
+    (Choice::Add, 40),
+    (Choice::Remove, 60),
+    (Choice::Take, 30),
+    (Choice::Delete, 25),
+    (Choice::SetMany, 50),
+    (Choice::PutMany, 25),
+    (Choice::RemoveMany, 25),
+    (Choice::Batch, 90),
+    (Choice::Get, 90),
+    (Choice::Contains, 30),
+    (Choice::Len, 40),
+    (Choice::Kind, 15),
+    (Choice::Scan, 45),
+    (Choice::Keys, 15),
+    (Choice::Snapshot, 30),
+    (Choice::SnapshotRead, 60),
+    (Choice::DropSnapshot, 10),
+    (Choice::Flush, 15),
+    (Choice::Checkpoint, 25),
+    (Choice::Check, 8),
+    (Choice::Invalid, 4),
+];
+
+/// The operations of each client that `seed` stands for.
+#[must_use]
+pub fn generate(seed: u64, bounds: &Bounds) -> Vec<Vec<Operation>> {
+    let mut random = Random::new(seed);
+    let clients = random.between(1, bounds.clients_max.max(1));
+    let style = Style::draw(&mut random);
+    (0..clients)
+        .map(|client| {
+            let len = random.log_uniform(2, bounds.operations_max.max(2));
+            let mut generator = Generator { random: &mut random, style: &style, bounds, client, values: 0 };
+            (0..len).map(|_| generator.operation()).collect()
+        })
+        .collect()
+}
+
+/// What is the same for all operations of a seed.
+struct Style {
+    weights: Vec<(Choice, u64)>,
+    total: u64,
+    hash_keys: u64,
+    set_keys: u64,
+    mixed_keys: u64,
+    /// Names come from below this number.
+    names: u64,
+    synced_in_ten: u64,
+    written_in_ten: u64,
+    long_value_one_in: u64,
+}
+
+impl Style {
+    fn draw(random: &mut Random) -> Self {
+        let mut weights: Vec<(Choice, u64)> = WEIGHTS.to_vec();
+        for (choice, weight) in &mut weights {
+            let blind = matches!(choice, Choice::Set | Choice::Put);
+            *weight = match random.below(8) {
+                0 if !blind => 0,
+                1 => *weight * 4,
+                2 => *weight / 2,
+                _ => *weight,
+            };
+        }
+        Self {
+            total: weights.iter().map(|(_, weight)| weight).sum(),
+            weights,
+            hash_keys: random.between(1, 4),
+            set_keys: random.between(0, 2),
+            mixed_keys: random.between(0, 2),
+            names: random.choose(&[3, 8, 40, 400, 1000]),
+            synced_in_ten: random.below(11),
+            written_in_ten: random.below(11),
+            long_value_one_in: random.choose(&[4, 20, 1000]),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Hash,
+    Set,
+    Either,
+}
+
+struct Generator<'a> {
+    random: &'a mut Random,
+    style: &'a Style,
+    bounds: &'a Bounds,
+    client: u64,
+    values: u64,
+}
+
+impl Generator<'_> {
+    fn operation(&mut self) -> Operation {
+        let mut at = self.random.below(self.style.total);
+        let mut chosen = Choice::Set;
+        for (choice, weight) in &self.style.weights {
+            if at < *weight {
+                chosen = *choice;
+                break;
+            }
+            at -= weight;
+        }
+        match chosen {
+            Choice::Batch => self.batch(),
+            Choice::Get | Choice::Contains | Choice::Len | Choice::Kind | Choice::Scan | Choice::Keys => {
+                Operation::Read(self.read(chosen))
+            }
+            Choice::Snapshot => Operation::Snapshot { slot: self.slot() },
+            Choice::SnapshotRead => {
+                let choices = [
+                    Choice::Get,
+                    Choice::Contains,
+                    Choice::Len,
+                    Choice::Kind,
+                    Choice::Scan,
+                    Choice::Scan,
+                    Choice::Keys,
+                ];
+                let choice = self.random.choose(&choices);
+                Operation::SnapshotRead { slot: self.slot(), read: self.read(choice) }
+            }
+            Choice::DropSnapshot => Operation::DropSnapshot { slot: self.slot() },
+            Choice::Flush => Operation::Flush,
+            Choice::Checkpoint => Operation::Checkpoint,
+            Choice::Check => Operation::Check,
+            Choice::Invalid => self.invalid(),
+            _ => {
+                let edit = self.edit(chosen, self.bounds.batch_bytes_max);
+                self.write(vec![edit])
+            }
+        }
+    }
+
+    fn write(&mut self, edits: Vec<Edit>) -> Operation {
+        let durability = if self.random.below(10) < self.style.synced_in_ten {
+            Durability::Synced
+        } else if self.random.below(10) < self.style.written_in_ten {
+            Durability::Written
+        } else {
+            Durability::Buffered
+        };
+        Operation::Write(Write { edits, durability })
+    }
+
+    fn slot(&mut self) -> u8 {
+        self.random.below(2) as u8
+    }
+
+    /// A key that usually holds, or will hold, an object of this shape.
+    fn key(&mut self, shape: Shape) -> Vec<u8> {
+        let style = self.style;
+        let (mut hashes, mut sets) = (style.hash_keys, style.set_keys.max(u64::from(shape == Shape::Set)));
+        if !self.random.one_in(25) {
+            match shape {
+                Shape::Hash => sets = 0,
+                Shape::Set => hashes = 0,
+                Shape::Either => {}
+            }
+        }
+        let at = self.random.below(hashes + sets + style.mixed_keys);
+        if at < hashes {
+            format!("h{at}").into_bytes()
+        } else if at < hashes + sets {
+            format!("s{}", at - hashes).into_bytes()
+        } else {
+            format!("x{}", at - hashes - sets).into_bytes()
+        }
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        let names = if self.random.one_in(3) { self.style.names.min(8) } else { self.style.names };
+        NameRange { stem: b"f".to_vec(), from: 0, to: 0 }.name(self.random.below(names) as u32)
+    }
+
+    /// A word that no other write of the run uses.
+    fn word(&mut self) -> Vec<u8> {
+        self.values += 1;
+        format!("c{}-{}", self.client, self.values).into_bytes()
+    }
+
+    fn value(&mut self, budget: usize) -> Vec<u8> {
+        let word = self.word();
+        if !self.random.one_in(self.style.long_value_one_in) {
+            return word;
+        }
+        let longest =
+            self.bounds.value_bytes_max.min(budget.saturating_sub(EDIT_OVERHEAD_BYTES + 16)).max(33);
+        let len = self.random.log_uniform(32, longest as u64);
+        repeat_to(&word, len as usize)
+    }
+
+    /// Numbered names that take at most `budget` bytes at `entry_bytes` each.
+    fn range(&mut self, budget: usize, entry_bytes: usize) -> NameRange {
+        let most = (budget / (entry_bytes + EDIT_OVERHEAD_BYTES)).clamp(1, 400) as u64;
+        let len = self.random.log_uniform(1, most) as u32;
+        let from = self.random.below(self.style.names.max(64)) as u32;
+        NameRange { stem: b"f".to_vec(), from, to: from + len }
+    }
+
+    fn edit(&mut self, choice: Choice, budget: usize) -> Edit {
+        match choice {
+            Choice::Insert => {
+                Edit::Insert { key: self.key(Shape::Hash), field: self.name(), value: self.value(budget) }
+            }
+            Choice::Put => Edit::Put { key: self.key(Shape::Set), member: self.name() },
+            Choice::Add => Edit::Add { key: self.key(Shape::Set), member: self.name() },
+            Choice::Remove => Edit::Remove { key: self.key(Shape::Either), name: self.name() },
+            Choice::Take => Edit::Take { key: self.key(Shape::Either), name: self.name() },
+            Choice::Delete => Edit::Delete { key: self.key(Shape::Either) },
+            Choice::SetMany => {
+                let len = self.random.one_in(3).then(|| self.random.log_uniform(8, 100) as u32);
+                let fields = self.range(budget, 8 + len.map_or(12, |len| len as usize));
+                Edit::SetMany {
+                    key: self.key(Shape::Hash),
+                    fields,
+                    value: ValueStem { word: self.word(), len },
+                }
+            }
+            Choice::PutMany => Edit::PutMany { key: self.key(Shape::Set), members: self.range(budget, 8) },
+            Choice::RemoveMany => {
+                Edit::RemoveMany { key: self.key(Shape::Either), names: self.range(budget, 8) }
+            }
+            _ => Edit::Set { key: self.key(Shape::Hash), field: self.name(), value: self.value(budget) },
+        }
+    }
+
+    fn batch(&mut self) -> Operation {
+        const EDITS: [Choice; 12] = [
+            Choice::Set,
+            Choice::Set,
+            Choice::Set,
+            Choice::Insert,
+            Choice::Put,
+            Choice::Put,
+            Choice::Add,
+            Choice::Remove,
+            Choice::Take,
+            Choice::Delete,
+            Choice::SetMany,
+            Choice::RemoveMany,
+        ];
+        let len = if self.random.one_in(30) { 0 } else { self.random.log_uniform(2, 12) };
+        let budget = self.bounds.batch_bytes_max / (len as usize).max(1);
+        let edits = (0..len)
+            .map(|_| {
+                let choice = self.random.choose(&EDITS);
+                self.edit(choice, budget)
+            })
+            .collect();
+        self.write(edits)
+    }
+
+    fn read(&mut self, choice: Choice) -> Read {
+        match choice {
+            Choice::Contains => Read::Contains { key: self.key(Shape::Either), name: self.name() },
+            Choice::Len => Read::Len { key: self.key(Shape::Either) },
+            Choice::Kind => Read::Kind { key: self.key(Shape::Either) },
+            Choice::Scan => self.scan(),
+            Choice::Keys => {
+                Read::Keys { prefix: self.random.choose(&[&b""[..], b"h", b"s", b"x1"]).to_vec() }
+            }
+            _ => Read::Get { key: self.key(Shape::Hash), field: self.name() },
+        }
+    }
+
+    fn scan(&mut self) -> Read {
+        let key = self.key(Shape::Either);
+        let from = self.random.one_in(2).then(|| self.name());
+        let to = match self.random.below(4) {
+            0 => ScanEnd::Before(self.name()),
+            1 => ScanEnd::With(self.name()),
+            _ => ScanEnd::Open,
+        };
+        let limit = self.random.one_in(4).then(|| self.random.log_uniform(1, 50) as u32);
+        // A range that ends before it begins would only test the panic that the standard library promises for it.
+        let to = match (&from, to) {
+            (Some(from), ScanEnd::Before(to) | ScanEnd::With(to)) if to <= *from => {
+                ScanEnd::With(from.clone())
+            }
+            (_, to) => to,
+        };
+        Read::Scan { key, from, to, limit }
+    }
+
+    /// A write that the engine must refuse without doing anything.
+    fn invalid(&mut self) -> Operation {
+        let good = Edit::Set { key: self.key(Shape::Hash), field: self.name(), value: self.word() };
+        let (name, value) = (self.name(), self.word());
+        let bad = match self.random.below(3) {
+            0 => Edit::Set { key: Vec::new(), field: name, value },
+            1 => Edit::Set {
+                key: self.key(Shape::Hash),
+                field: name,
+                value: repeat_to(&value, self.bounds.value_bytes_max + 1),
+            },
+            _ => Edit::Put { key: self.key(Shape::Set), member: repeat_to(&value, (64 << 10) + 1) },
+        };
+        let edits = if self.random.one_in(2) { vec![bad] } else { vec![good, bad] };
+        self.write(edits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Limits, Model, Refusal};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_seed_always_stands_for_the_same_operations() {
+        assert_eq!(generate(5, &Bounds::default()), generate(5, &Bounds::default()));
+        assert_ne!(generate(5, &Bounds::default()), generate(6, &Bounds::default()));
+    }
+
+    #[test]
+    fn seeds_reach_every_kind_of_operation_and_object() {
+        let (mut verbs, mut refusals, mut largest) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for seed in 0..300 {
+            let mut model = Model::new(Limits { value_bytes_max: 1 << 10 });
+            for operation in generate(seed, &Bounds::default()).into_iter().flatten() {
+                verbs.insert(operation.to_string().split(' ').next().unwrap_or_default().to_owned());
+                if let Operation::Write(write) = &operation {
+                    match model.apply(&write.edits) {
+                        Ok(_) => {}
+                        Err(Refusal::WrongKind) => drop(refusals.insert("wrong kind")),
+                        Err(Refusal::InvalidInput) => drop(refusals.insert("invalid input")),
+                    }
+                }
+                largest = largest.max(model.objects().map(|(_, object)| object.len()).max().unwrap_or(0));
+            }
+        }
+        assert_eq!(verbs.len(), 28, "{verbs:?}");
+        assert_eq!(refusals.len(), 2);
+        assert!(largest > 300, "the largest object has {largest} names");
+    }
+
+    #[test]
+    fn no_two_writes_of_a_run_write_the_same_value() {
+        for seed in 0..50 {
+            let mut seen = BTreeSet::new();
+            for operation in generate(seed, &Bounds::default()).into_iter().flatten() {
+                let Operation::Write(write) = operation else { continue };
+                for edit in write.edits {
+                    if let Edit::Set { value, .. } | Edit::Insert { value, .. } = edit {
+                        let len = value.len();
+                        assert!(seen.insert(value), "seed {seed} writes a value of {len} bytes twice");
+                    }
+                }
+            }
+        }
+    }
+}

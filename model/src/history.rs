@@ -1,0 +1,501 @@
+//! The checker: what clients saw, life by life, against what was promised.
+//!
+//! A *life* lasts from one successful open to the next. While it lasts, every operation is recorded with what was
+//! visible and durable before and after it; what can be judged at once is judged at once. When the next open has
+//! recovered a state, the whole life is judged: the commits of the life stand in one order by their positions, an
+//! operation that a crash cut off may stand in any gap, and the recovered state must be that of a prefix. One model is
+//! rolled forward over that order; reads are compared where their window allows, and the state where it was recovered.
+
+mod judge;
+mod outcome;
+
+pub use outcome::{Contents, Held, Outcome};
+
+use crate::model::{Limits, Model};
+use crate::operation::{Operation, Read};
+use ironleaf::{Durability, ErrorKind};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What is promised; the numbers are those of `docs/guarantees.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Promise {
+    /// Commits have one order that respects real time.
+    Order,
+    /// Writes do and answer what the model says at their place in the order.
+    Outcome,
+    /// What is acknowledged is visible, and visibility never goes back.
+    Visibility,
+    /// Reads answer as of one position between their beginning and end.
+    Read,
+    /// What was acknowledged at a level survives what the level names.
+    Durability,
+    /// A recovered state is a prefix of the order, batches whole.
+    Prefix,
+    /// What a writing open has recovered never rolls back.
+    NoRollback,
+    /// Snapshots never change.
+    Snapshot,
+    /// The engine's own check finds nothing.
+    Check,
+    /// Nothing fails that has no reason to.
+    NoError,
+}
+
+impl Promise {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Order,
+        Self::Outcome,
+        Self::Visibility,
+        Self::Read,
+        Self::Durability,
+        Self::Prefix,
+        Self::NoRollback,
+        Self::Snapshot,
+        Self::Check,
+        Self::NoError,
+    ];
+
+    /// A short name that never changes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Order => "B1 order",
+            Self::Outcome => "B1 outcome",
+            Self::Visibility => "B2 visibility",
+            Self::Read => "B2 read",
+            Self::Durability => "B3 durability",
+            Self::Prefix => "B4 prefix",
+            Self::NoRollback => "B4 no rollback",
+            Self::Snapshot => "B5 snapshot",
+            Self::Check => "B11 check",
+            Self::NoError => "no error",
+        }
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Order => "commits have one order, without gaps, that respects real time",
+            Self::Outcome => "writes do and answer what the model says at their position",
+            Self::Visibility => "what is acknowledged is visible, and visibility never goes back",
+            Self::Read => "reads answer as of one position between their beginning and end",
+            Self::Durability => "what was acknowledged at a level survives what the level names",
+            Self::Prefix => "a recovered state is a prefix of the order, with every batch whole",
+            Self::NoRollback => "what a writing open has recovered never rolls back",
+            Self::Snapshot => "a snapshot never changes",
+            Self::Check => "the engine's own check finds nothing wrong",
+            Self::NoError => "nothing fails that has no reason to",
+        }
+    }
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub promise: Promise,
+    /// Sets different ways of breaking the promise apart.
+    pub detail: Option<String>,
+    /// One readable line.
+    pub what: String,
+}
+
+impl Violation {
+    fn new(promise: Promise, what: impl Into<String>) -> Self {
+        Self { promise, detail: None, what: what.into() }
+    }
+
+    /// What two runs that fail the same way have in common.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        match &self.detail {
+            None => self.promise.name().to_owned(),
+            Some(detail) => format!("{}: {detail}", self.promise.name()),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.fingerprint(), self.what)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// What the database says about itself at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// `Database::visible_point`.
+    pub visible: u64,
+    /// `Database::durable_point`.
+    pub durable: u64,
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Crash {
+    /// The process died, or ended without closing; what it wrote is there.
+    ProcessDeath,
+    /// What was not synced may be lost.
+    PowerLoss,
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ProcessDeath => "process death",
+            Self::PowerLoss => "power loss",
+        })
+    }
+}
+
+/// An operation that began, and how it ended, if it did.
+#[derive(Debug)]
+struct Record {
+    client: u32,
+    id: u32,
+    operation: Arc<Operation>,
+    before: Sample,
+    began: u64,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct End {
+    outcome: Outcome,
+    visible: u64,
+    at: u64,
+    /// For the read of a snapshot: its position.
+    snapshot: Option<u64>,
+}
+
+impl Record {
+    /// A violation by this operation unless `kept`.
+    fn keeps(&self, promise: Promise, kept: bool, what: impl FnOnce() -> String) -> Result<(), Violation> {
+        if kept { Ok(()) } else { Err(Violation::new(promise, format!("{self} {}", what()))) }
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.operation.to_string();
+        write!(f, "operation {} of client {} (`{}`)", self.id, self.client, Shortened(&text, 90))
+    }
+}
+
+/// A text, cut where it gets too long for one line.
+struct Shortened<'a>(&'a str, usize);
+
+impl fmt::Display for Shortened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(self.1) {
+            None => f.write_str(self.0),
+            Some((at, _)) => write!(f, "{}…", &self.0[..at]),
+        }
+    }
+}
+
+/// The highest position that must survive something, and why.
+#[derive(Clone, Debug, Default)]
+struct Floor {
+    position: u64,
+    why: Reason,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Reason {
+    #[default]
+    Nothing,
+    Acknowledged(usize),
+    Flushed(usize),
+    DurablePoint,
+    Closed,
+}
+
+impl Floor {
+    fn raise(&mut self, position: u64, why: Reason) {
+        // An acknowledgement says more about what was lost than the point that rose with it.
+        let says_more = position == self.position && matches!(self.why, Reason::DurablePoint);
+        if position > self.position || says_more {
+            *self = Self { position, why };
+        }
+    }
+}
+
+/// The history of one run: the state that the last recovery left, and the life since.
+#[derive(Debug)]
+pub struct History {
+    model: Model,
+    /// The position that the last recovery left.
+    base: u64,
+    records: Vec<Record>,
+    /// Which operation was acknowledged at a position of this life.
+    positions: BTreeMap<u64, usize>,
+    /// Positions of the snapshots that clients hold, by client and slot.
+    snapshots: BTreeMap<(u32, u8), u64>,
+    latest: Sample,
+    clock: u64,
+    survives_power_loss: Floor,
+    survives_death: Floor,
+    worst_crash: Option<Crash>,
+}
+
+impl History {
+    /// The history of a database that does not exist yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            model: Model::new(limits),
+            base: 0,
+            records: Vec::new(),
+            positions: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            latest: Sample::default(),
+            clock: 0,
+            survives_power_loss: Floor::default(),
+            survives_death: Floor::default(),
+            worst_crash: None,
+        }
+    }
+
+    /// The state at the position that was last recovered.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Records that an operation begins; the number is for [`end`](Self::end).
+    pub fn begin(
+        &mut self,
+        client: u32,
+        id: u32,
+        operation: Arc<Operation>,
+        before: Sample,
+    ) -> Result<usize, Violation> {
+        self.sample(before)?;
+        self.clock += 1;
+        self.records.push(Record { client, id, operation, before, began: self.clock, end: None });
+        Ok(self.records.len() - 1)
+    }
+
+    /// Records how the operation ended. One that never ends is unknown.
+    pub fn end(&mut self, number: usize, outcome: Outcome, after: Sample) -> Result<(), Violation> {
+        self.sample(after)?;
+        self.clock += 1;
+        let record = &mut self.records[number];
+        let snapshot = match *record.operation {
+            Operation::SnapshotRead { slot, .. } => self.snapshots.get(&(record.client, slot)).copied(),
+            _ => None,
+        };
+        record.end = Some(End { outcome, visible: after.visible, at: self.clock, snapshot });
+        self.judge_at_once(number, after)
+    }
+
+    /// Records what the database says about itself.
+    pub fn sample(&mut self, now: Sample) -> Result<(), Violation> {
+        let latest = self.latest;
+        if now.visible < latest.visible || now.durable < latest.durable {
+            let (name, from, to) = if now.visible < latest.visible {
+                ("visible_point", latest.visible, now.visible)
+            } else {
+                ("durable_point", latest.durable, now.durable)
+            };
+            return Err(Violation::new(Promise::Visibility, format!("{name} went back from {from} to {to}")));
+        }
+        if now.durable > now.visible {
+            let Sample { visible, durable } = now;
+            let what = format!("durable_point is {durable}, ahead of visible_point, which is {visible}");
+            return Err(Violation::new(Promise::Visibility, what));
+        }
+        self.latest = now;
+        self.survives_power_loss.raise(now.durable, Reason::DurablePoint);
+        Ok(())
+    }
+
+    /// Judges what needs no knowledge of the other operations.
+    fn judge_at_once(&mut self, number: usize, after: Sample) -> Result<(), Violation> {
+        let record = &self.records[number];
+        let Some(end) = &record.end else { return Ok(()) };
+        let (from, to) = (record.before.visible, after.visible);
+        match (&*record.operation, &end.outcome) {
+            (Operation::Write(write), Outcome::Committed { position, .. }) => {
+                let (position, durability) = (*position, write.durability);
+                if write.is_empty() {
+                    let what = || format!("wrote nothing at position {position}, not {from} to {to}");
+                    return record.keeps(Promise::Order, (from..=to).contains(&position), what);
+                }
+                self.judge_commit(number, position, durability, after)
+            }
+            (Operation::Snapshot { slot }, Outcome::Snapshot { position }) => {
+                let what = || format!("is at position {position}, not {from} to {to}");
+                record.keeps(Promise::Snapshot, (from..=to).contains(position), what)?;
+                self.snapshots.insert((record.client, *slot), *position);
+                Ok(())
+            }
+            (Operation::DropSnapshot { slot }, _) => {
+                self.snapshots.remove(&(record.client, *slot));
+                Ok(())
+            }
+            (Operation::Flush, Outcome::Flushed { position }) => {
+                let (position, durable) = (*position, after.durable);
+                record.keeps(Promise::Durability, from <= position && position <= durable, || {
+                    format!(
+                        "made everything up to {position} durable, but position {from} was visible before it, and \
+                         durable_point is {durable} after it"
+                    )
+                })?;
+                self.survives_power_loss.raise(position, Reason::Flushed(number));
+                Ok(())
+            }
+            (Operation::Check, Outcome::Checked { findings }) => {
+                let first = findings.first().map_or("", String::as_str);
+                let what = || format!("found {} problems, the first: {first}", findings.len());
+                record.keeps(Promise::Check, findings.is_empty(), what)
+            }
+            (operation, Outcome::Failed { kind, message }) => {
+                let judged = record.keeps(Promise::NoError, self.may_fail(operation, *kind), || {
+                    format!("failed: {message}")
+                });
+                judged.map_err(|violation| Violation { detail: Some(format!("{kind:?}")), ..violation })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_commit(
+        &mut self,
+        number: usize,
+        position: u64,
+        durability: Durability,
+        after: Sample,
+    ) -> Result<(), Violation> {
+        let record = &self.records[number];
+        let (before, Sample { visible, durable }) = (record.before.visible, after);
+        record.keeps(Promise::Order, position > before, || {
+            format!("got position {position}, though position {before} was visible before it began")
+        })?;
+        record.keeps(Promise::Visibility, position <= visible, || {
+            format!("was acknowledged at position {position}, but only {visible} is visible")
+        })?;
+        record.keeps(Promise::Durability, durability < Durability::Synced || position <= durable, || {
+            format!("was acknowledged Synced at position {position}, but durable_point is {durable}")
+        })?;
+        if let Some(other) = self.positions.insert(position, number) {
+            let what = || format!("got position {position}, which {} got before", self.records[other]);
+            return record.keeps(Promise::Order, false, what);
+        }
+        match durability {
+            Durability::Synced => self.survives_power_loss.raise(position, Reason::Acknowledged(number)),
+            Durability::Written => self.survives_death.raise(position, Reason::Acknowledged(number)),
+            Durability::Buffered => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the operation may fail like that in some state.
+    fn may_fail(&self, operation: &Operation, kind: ErrorKind) -> bool {
+        match operation {
+            Operation::Write(write) => match kind {
+                // Which state refused it is judged when the order is known.
+                ErrorKind::WrongKind => true,
+                ErrorKind::InvalidInput => self.model.is_invalid(&write.edits),
+                _ => false,
+            },
+            Operation::Read(read) | Operation::SnapshotRead { read, .. } => match read {
+                Read::Get { key, .. }
+                | Read::Contains { key, .. }
+                | Read::Len { key }
+                | Read::Kind { key }
+                | Read::Scan { key, .. } => kind == ErrorKind::InvalidInput && key.is_empty(),
+                Read::Keys { .. } => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Records that the database was closed: everything visible survives from here on.
+    pub fn closed(&mut self) {
+        self.survives_power_loss.raise(self.latest.visible, Reason::Closed);
+    }
+
+    /// Records how a life, or an attempt to open, ended.
+    pub fn crashed(&mut self, crash: Crash) {
+        self.worst_crash = self.worst_crash.max(Some(crash));
+    }
+
+    /// Judges the life that ended by what the next open has recovered, and begins the next life.
+    pub fn recovered(&mut self, now: Sample, contents: &Contents) -> Result<(), Violation> {
+        let position = now.visible;
+        if position < self.base {
+            let base = self.base;
+            let what = format!("position {base} had been recovered before; now only {position} is there");
+            return Err(Violation::new(Promise::NoRollback, what));
+        }
+        self.judge_survival(position)?;
+        judge::Judge::new(&mut self.model, &self.records, &self.positions, self.base)
+            .run(Some((position, contents)), self.latest.visible)?;
+        self.base = position;
+        self.records.clear();
+        self.positions.clear();
+        self.snapshots.clear();
+        self.survives_death = Floor::default();
+        // What has been recovered stays: `judge_survival` of later lives is about later commits alone.
+        self.survives_power_loss = Floor::default();
+        self.worst_crash = None;
+        self.latest = Sample { visible: position, durable: 0 };
+        self.sample(now)?;
+        if now.durable < position {
+            let durable = now.durable;
+            let what =
+                format!("position {position} was recovered for good, but durable_point says {durable}");
+            return Err(Violation::new(Promise::Durability, what));
+        }
+        Ok(())
+    }
+
+    /// Judges the life so far without a recovery; `contents`, if given, were read while nothing else ran.
+    pub fn conclude(&mut self, contents: Option<&Contents>) -> Result<(), Violation> {
+        let visible = self.latest.visible;
+        judge::Judge::new(&mut self.model, &self.records, &self.positions, self.base)
+            .run(contents.map(|contents| (visible, contents)), visible)
+    }
+
+    fn judge_survival(&self, recovered: u64) -> Result<(), Violation> {
+        let power_loss = self.worst_crash == Some(Crash::PowerLoss);
+        let mut floor = &self.survives_power_loss;
+        if !power_loss && self.survives_death.position > floor.position {
+            floor = &self.survives_death;
+        }
+        if recovered >= floor.position {
+            return Ok(());
+        }
+        let position = floor.position;
+        let promised = match floor.why {
+            Reason::Nothing => return Ok(()),
+            Reason::Acknowledged(number) => {
+                let record = &self.records[number];
+                let level = match &*record.operation {
+                    Operation::Write(write) => write.durability,
+                    _ => Durability::Synced,
+                };
+                format!("{record} was acknowledged {level:?} at position {position}")
+            }
+            Reason::Flushed(number) => {
+                format!("{} made position {position} durable", self.records[number])
+            }
+            Reason::DurablePoint => format!("durable_point said {position}"),
+            Reason::Closed => format!("the database was closed at position {position}"),
+        };
+        let crash = self.worst_crash.map_or_else(|| "a clean end".to_owned(), |crash| crash.to_string());
+        let what = format!("{promised}, but after {crash} only position {recovered} was recovered");
+        Err(Violation::new(Promise::Durability, what))
+    }
+}
+
+#[cfg(test)]
+mod tests;

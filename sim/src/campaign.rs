@@ -1,0 +1,216 @@
+//! Many seeds, and what is made of each that fails.
+//!
+//! Each seed is a run of its own on one thread; threads share nothing but the counters. A run that fails is replayed
+//! from its recording at once: a replay that differs is a fault of the laboratory and outranks whatever failed.
+//! Then it is cut down. Time and files are the caller's business.
+
+mod summary;
+
+pub use summary::{Found, Nondeterminism, Summary};
+
+use crate::choices::{Deviation, Source};
+use crate::runner::{RunOptions, RunReport, run};
+use crate::scenario::{Expectation, Scenario};
+use crate::shrink::{ShrinkLimits, Shrunk, shrink};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a campaign runs.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The seeds.
+    pub seeds: Range<u64>,
+    /// Runs only the seeds that leave this remainder when divided by the second number.
+    pub shard: (u64, u64),
+    /// Threads.
+    pub jobs: usize,
+    /// Per cent of the seeds that are run a second time, from their recording, and compared.
+    pub repeat_percent: u64,
+    /// The campaign ends when so many seeds have failed.
+    pub failures_max: usize,
+    /// Failing runs of one fingerprint that are cut down; the others are only listed.
+    pub shrunk_max: usize,
+    /// Bounds of cutting down.
+    pub shrink: ShrinkLimits,
+    /// The planted bug that is active, for the expectation of the scenarios that are found.
+    pub bug: Option<String>,
+}
+
+impl Default for Campaign {
+    fn default() -> Self {
+        Self {
+            seeds: 0..u64::MAX,
+            shard: (0, 1),
+            jobs: 1,
+            repeat_percent: 0,
+            failures_max: 20,
+            shrunk_max: 2,
+            shrink: ShrinkLimits::default(),
+            bug: None,
+        }
+    }
+}
+
+/// Told of the progress of a campaign, from any of its threads.
+pub trait Observer: Sync {
+    /// Another seed was run. The campaign ends early if this is false.
+    fn ran(&self, seed: u64, report: &RunReport) -> bool;
+    /// A seed failed; what follows may take a while.
+    fn failed(&self, seed: u64, report: &RunReport);
+}
+
+/// The run that a seed stands for.
+#[must_use]
+pub fn explore(seed: u64, options: RunOptions) -> (Arc<Scenario>, RunReport) {
+    let scenario = Arc::new(Scenario::generate(seed));
+    let report = run(&scenario, Source::Seeded { seed }, options);
+    (scenario, report)
+}
+
+/// Runs a campaign.
+#[must_use]
+pub fn campaign(campaign: &Campaign, observer: &dyn Observer) -> Summary {
+    let shared = Shared {
+        campaign,
+        observer,
+        next: AtomicU64::new(campaign.seeds.start),
+        stopped: AtomicU64::new(u64::MAX),
+        total: Mutex::new(Summary::default()),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..campaign.jobs.max(1) {
+            scope.spawn(|| shared.work());
+        }
+    });
+    let mut summary = shared.total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.found.sort_by_key(|found| found.seed);
+    summary.nondeterministic.sort_by_key(|found| found.seed);
+    summary
+}
+
+struct Shared<'a> {
+    campaign: &'a Campaign,
+    observer: &'a dyn Observer,
+    next: AtomicU64,
+    /// No seed from here on is begun.
+    stopped: AtomicU64,
+    total: Mutex<Summary>,
+}
+
+impl Shared<'_> {
+    /// What each thread does.
+    fn work(&self) {
+        let mut mine = Summary::default();
+        while let Some(seed) = self.next_seed() {
+            let (scenario, report) = explore(seed, RunOptions::default());
+            mine.add(&report);
+            if !self.observer.ran(seed, &report) {
+                self.stop();
+            }
+            if report.failure.is_some() {
+                self.examine(seed, &scenario, &report);
+            } else if seed % 100 < self.campaign.repeat_percent {
+                mine.repeated += 1;
+                self.repeat(seed, &scenario, &report);
+            }
+        }
+        self.lock().merge(mine);
+    }
+
+    fn next_seed(&self) -> Option<u64> {
+        let (index, count) = self.campaign.shard;
+        loop {
+            let seed = self.next.fetch_add(1, Relaxed);
+            if seed >= self.campaign.seeds.end || seed >= self.stopped.load(Relaxed) {
+                return None;
+            }
+            if seed % count.max(1) == index {
+                return Some(seed);
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.stopped.store(0, Relaxed);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Summary> {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replays a run from its recording. `false`, and a record of it, if anything differs.
+    fn repeat(&self, seed: u64, scenario: &Arc<Scenario>, first: &RunReport) -> bool {
+        let recorded = first.recorded();
+        let second = replay(scenario, &recorded, RunOptions::default());
+        if second.digest == first.digest && second.failure == first.failure && second.divergence.is_none() {
+            return true;
+        }
+        let what = difference(seed, scenario, &recorded, &second);
+        self.lock().nondeterministic.push(Nondeterminism { seed, what });
+        self.stop();
+        false
+    }
+
+    /// Replays and cuts down a run that failed.
+    fn examine(&self, seed: u64, scenario: &Arc<Scenario>, report: &RunReport) {
+        let Some(failure) = report.failure.clone() else { return };
+        self.observer.failed(seed, report);
+        if !self.repeat(seed, scenario, report) {
+            return;
+        }
+        let expect =
+            Expectation::Failure { fingerprint: failure.fingerprint.clone(), bug: self.campaign.bug.clone() };
+        let recorded =
+            Scenario { deviations: report.recorded(), expect, ..Arc::unwrap_or_clone(Arc::clone(scenario)) };
+        let same = {
+            let mut total = self.lock();
+            total.found.push(Found {
+                seed,
+                failure: failure.clone(),
+                recorded: recorded.clone(),
+                shrunk: None,
+            });
+            if total.found.len() >= self.campaign.failures_max {
+                self.stop();
+            }
+            total.found.iter().filter(|found| found.failure.fingerprint == failure.fingerprint).count()
+        };
+        if same > self.campaign.shrunk_max {
+            return;
+        }
+        let shrunk = self.shrink(&recorded, &failure.fingerprint);
+        if let Some(found) = self.lock().found.iter_mut().find(|found| found.seed == seed) {
+            found.shrunk = Some(shrunk);
+        }
+    }
+
+    fn shrink(&self, recorded: &Scenario, fingerprint: &str) -> Shrunk {
+        let mut shrunk = shrink(recorded, fingerprint, self.campaign.shrink, |_| true);
+        shrunk.scenario.title = format!("{}, cut down", recorded.title);
+        shrunk.scenario.promise = fingerprint.to_owned();
+        shrunk
+    }
+}
+
+/// Runs a scenario with recorded deviations, strictly.
+fn replay(scenario: &Arc<Scenario>, recorded: &[Deviation], options: RunOptions) -> RunReport {
+    run(scenario, Source::Recorded { deviations: recorded.to_vec(), strict: true }, options)
+}
+
+/// The first event in which a run and its replay differ.
+fn difference(seed: u64, scenario: &Arc<Scenario>, recorded: &[Deviation], replayed: &RunReport) -> String {
+    if let Some(divergence) = &replayed.divergence {
+        return format!("the replay diverged: {divergence}");
+    }
+    let traced = RunOptions { trace: true, ..RunOptions::default() };
+    let (first, second) = (explore(seed, traced).1, replay(scenario, recorded, traced));
+    let mut events = first.trace.iter().zip(&second.trace).enumerate();
+    match events.find(|(_, (first, second))| first != second) {
+        Some((at, (first, second))) => format!("event {at}: first `{first}`, then `{second}`"),
+        None if first.trace.len() != second.trace.len() => {
+            format!("the first run had {} events, the second {}", first.trace.len(), second.trace.len())
+        }
+        None => "the digests differ, though the traces are equal".to_owned(),
+    }
+}

@@ -1,0 +1,124 @@
+//! What comes of a campaign.
+
+use crate::choices::Site;
+use crate::disk::CLASSES;
+use crate::runner::{Failure, RunReport};
+use crate::scenario::Scenario;
+use crate::shrink::Shrunk;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Totals over all seeds, and what failed.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Seeds that were run a second time and compared.
+    pub repeated: u64,
+    /// Operations that ended.
+    pub operations: u64,
+    /// Crashes.
+    pub crashes: u64,
+    /// Opens that recovered a state.
+    pub recoveries: u64,
+    /// Events that the digests cover.
+    pub events: u64,
+    /// Time on the simulated machines' clocks.
+    pub virtual_time: Duration,
+    /// Outcomes of power losses that had an effect, by kind.
+    pub losses: BTreeMap<&'static str, u64>,
+    /// Deviations that were taken, by site and label.
+    pub fired: BTreeMap<(Site, String), u64>,
+    /// Runs that failed, by seed.
+    pub found: Vec<Found>,
+    /// Runs whose repetition differed, by seed.
+    pub nondeterministic: Vec<Nondeterminism>,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its seed.
+    pub seed: u64,
+    /// Why it failed.
+    pub failure: Failure,
+    /// It, as recorded.
+    pub recorded: Scenario,
+    /// It, cut down.
+    pub shrunk: Option<Shrunk>,
+}
+
+/// A run whose repetition differed: no result of the laboratory can be trusted until that is repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nondeterminism {
+    /// The seed.
+    pub seed: u64,
+    /// The first difference.
+    pub what: String,
+}
+
+/// Sites of which a campaign must take deviations.
+const SITES: [Site; 5] = [Site::Wake, Site::Point, Site::Latency, Site::Crash, Site::PowerLoss];
+/// Outcomes of power losses beyond the classes.
+const EFFECTS: [&str; 4] = ["entry_lost", "length_lost", "in_flight_kept", "in_flight_lost"];
+
+impl Summary {
+    /// Every kind of outcome that a power loss may have.
+    pub fn loss_kinds() -> impl Iterator<Item = &'static str> {
+        CLASSES.into_iter().chain(EFFECTS)
+    }
+
+    /// How many deviations of each site were taken.
+    #[must_use]
+    pub fn fired_by_site(&self) -> BTreeMap<Site, u64> {
+        let mut sites: BTreeMap<Site, u64> = SITES.into_iter().map(|site| (site, 0)).collect();
+        for ((site, _), count) in &self.fired {
+            *sites.entry(*site).or_default() += count;
+        }
+        sites
+    }
+
+    /// What a campaign claims to exercise but never did; `probes` are the engine's counters.
+    #[must_use]
+    pub fn cold(&self, probes: &[(&'static str, u64)]) -> Vec<String> {
+        let losses = Self::loss_kinds()
+            .filter(|kind| self.losses.get(kind).is_none_or(|count| *count == 0))
+            .map(|kind| format!("loss {kind}"));
+        let sites = self.fired_by_site().into_iter().filter(|(_, count)| *count == 0);
+        let probes = probes.iter().filter(|(_, count)| *count == 0).map(|(name, _)| format!("probe {name}"));
+        losses.chain(sites.map(|(site, _)| format!("choice {site}"))).chain(probes).collect()
+    }
+
+    pub(super) fn add(&mut self, report: &RunReport) {
+        self.seeds += 1;
+        self.operations += report.operations;
+        self.crashes += report.crashes;
+        self.recoveries += report.recoveries;
+        self.events += report.events;
+        self.virtual_time += report.virtual_time;
+        for (kind, count) in &report.losses {
+            *self.losses.entry(kind).or_default() += count;
+        }
+        for (name, count) in report.fired() {
+            *self.fired.entry(name).or_default() += count;
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.repeated += other.repeated;
+        self.operations += other.operations;
+        self.crashes += other.crashes;
+        self.recoveries += other.recoveries;
+        self.events += other.events;
+        self.virtual_time += other.virtual_time;
+        for (kind, count) in other.losses {
+            *self.losses.entry(kind).or_default() += count;
+        }
+        for (name, count) in other.fired {
+            *self.fired.entry(name).or_default() += count;
+        }
+        self.found.extend(other.found);
+        self.nondeterministic.extend(other.nondeterministic);
+    }
+}

@@ -1,0 +1,365 @@
+//! One life: open, judge the life before, let the clients go on.
+
+use super::perform::{check, perform, read_everything, sample};
+use super::report::{Failure, OperationReport};
+use super::{Crash, RunOptions};
+use crate::machine::Handle;
+use crate::scenario::{ACKNOWLEDGED, Numbered, Scenario, client_name};
+use ironleaf::env::Env;
+use ironleaf::{Database, Error};
+use ironleaf_model::{Answer, History, Outcome};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Where the database is on the simulated disk.
+const DIRECTORY: &str = "/db";
+
+/// How a life ended that no crash ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// A promise was broken; the failure is in the shared state.
+    Failed,
+    /// The operation was reached at which the run was to stop.
+    Stopped,
+    /// No operation is left.
+    OperationsDone,
+    /// What the finale left was recovered and is as promised.
+    Verified,
+}
+
+/// What outlives a life.
+pub(super) struct Shared {
+    scenario: Arc<Scenario>,
+    options: RunOptions,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    history: History,
+    /// For each client, the index of its next operation.
+    next: Vec<usize>,
+    /// Clients of this life that have operations left.
+    busy: usize,
+    main: Option<Waker>,
+    life: u32,
+    stopped: bool,
+    pub(super) finale_begun: bool,
+    pub(super) failure: Option<Failure>,
+    pub(super) operations: u64,
+    pub(super) recoveries: u64,
+    pub(super) results: Vec<OperationReport>,
+    pub(super) recovered: Vec<String>,
+}
+
+impl Shared {
+    pub(super) fn new(scenario: Arc<Scenario>, options: RunOptions) -> Self {
+        let state = State::new(&scenario);
+        Self { scenario, options, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_state(&self) -> State {
+        std::mem::replace(&mut *self.lock(), State::new(&self.scenario))
+    }
+
+    pub(super) fn crashed(&self, crash: Crash) {
+        self.lock().history.crashed(crash);
+    }
+
+    /// Keeps the first failure and ends the life.
+    pub(super) fn fail(&self, failure: impl Into<Failure>) -> Ended {
+        let mut state = self.lock();
+        state.failure.get_or_insert(failure.into());
+        state.wake_main();
+        Ended::Failed
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
+    fn client_is_done(&self) {
+        let mut state = self.lock();
+        state.busy -= 1;
+        if state.busy == 0 {
+            state.wake_main();
+        }
+    }
+
+    /// Waits until no client goes on.
+    async fn clients_are_done(&self) {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if state.busy == 0 || state.failure.is_some() || state.stopped {
+                return Poll::Ready(());
+            }
+            state.main = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl State {
+    fn new(scenario: &Scenario) -> Self {
+        Self {
+            history: History::new(scenario.options.limits()),
+            next: vec![0; scenario.clients.len()],
+            busy: 0,
+            main: None,
+            life: 0,
+            stopped: false,
+            finale_begun: false,
+            failure: None,
+            operations: 0,
+            recoveries: 0,
+            results: Vec::new(),
+            recovered: Vec::new(),
+        }
+    }
+
+    fn wake_main(&mut self) {
+        if let Some(main) = self.main.take() {
+            main.wake();
+        }
+    }
+}
+
+/// The main task of a life.
+pub(super) async fn live(shared: Arc<Shared>, env: Env, handle: Handle) -> Ended {
+    match try_to_live(&shared, env, handle).await {
+        Ok(ended) => ended,
+        Err(failure) => shared.fail(failure),
+    }
+}
+
+/// An engine error where none has a reason.
+fn unexpected(doing: &str, error: &Error) -> Failure {
+    Failure::new(format!("{doing}: {:?}", error.kind()), format!("{doing} failed: {error}"))
+}
+
+async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<Ended, Failure> {
+    let options = shared.scenario.options.to_options();
+    let database =
+        Database::open(env.clone(), DIRECTORY, options).await.map_err(|error| unexpected("open", &error))?;
+    verify(shared, &database, &handle).await?;
+    if shared.lock().finale_begun {
+        return Ok(Ended::Verified);
+    }
+    start_clients(shared, &database, &env, &handle);
+    shared.clients_are_done().await;
+    {
+        let mut state = shared.lock();
+        state.main = None;
+        if state.failure.is_some() {
+            return Ok(Ended::Failed);
+        }
+        if state.stopped {
+            return Ok(Ended::Stopped);
+        }
+    }
+    sound(&database).await?;
+    if shared.scenario.close {
+        database.close().await.map_err(|error| unexpected("close", &error))?;
+        shared.lock().history.closed();
+    }
+    shared.lock().finale_begun = true;
+    Ok(Ended::OperationsDone)
+}
+
+/// Reads everything that was recovered, and judges the life before by it.
+async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result<(), Failure> {
+    let now = sample(database);
+    let contents = read_everything(database).await.map_err(|error| unexpected("reading", &error))?;
+    sound(database).await?;
+    let mut state = shared.lock();
+    let judged = state.history.recovered(now, &contents);
+    state.recoveries += 1;
+    state.life = u32::try_from(state.recoveries).unwrap_or(u32::MAX) - 1;
+    let entries: usize = contents.0.iter().map(|held| held.entries.len()).sum();
+    handle.mark(now.visible ^ (entries as u64) << 32, || {
+        format!("recovered position {}: {} objects, {entries} entries", now.visible, contents.0.len())
+    });
+    if shared.options.details {
+        let mut text = format!("opened at position {}", now.visible);
+        for line in contents.lines() {
+            text.push_str("\n  ");
+            text.push_str(&line);
+        }
+        state.recovered.push(text);
+    }
+    Ok(judged?)
+}
+
+async fn sound(database: &Database) -> Result<(), Failure> {
+    let findings = check(database).await.map_err(|error| unexpected("check", &error))?;
+    match findings.first() {
+        None => Ok(()),
+        Some(first) => {
+            let message = format!("check found {} problems, the first: {first}", findings.len());
+            Err(Failure::new("B11 check", message))
+        }
+    }
+}
+
+fn start_clients(shared: &Arc<Shared>, database: &Database, env: &Env, handle: &Handle) {
+    let mut state = shared.lock();
+    let clients = shared.scenario.clients.iter().zip(&state.next).enumerate();
+    let ready: Vec<usize> = clients
+        .filter(|(_, (client, next))| **next < client.operations.len())
+        .map(|(index, _)| index)
+        .collect();
+    state.busy = ready.len();
+    drop(state);
+    for index in ready {
+        let client = Client {
+            shared: Arc::clone(shared),
+            index,
+            database: database.clone(),
+            env: env.clone(),
+            handle: handle.clone(),
+        };
+        handle.spawn(client_name(index), Box::pin(client.go_on()));
+    }
+}
+
+struct Client {
+    shared: Arc<Shared>,
+    index: usize,
+    database: Database,
+    env: Env,
+    handle: Handle,
+}
+
+impl Client {
+    /// Carries out the operations that are left.
+    async fn go_on(self) {
+        let mut snapshots = BTreeMap::new();
+        let scenario = Arc::clone(&self.shared.scenario);
+        let operations = &scenario.clients[self.index].operations;
+        let first = self.shared.lock().next[self.index];
+        for numbered in &operations[first..] {
+            self.handle.set_operation(Some(numbered.id));
+            self.env.point("client").await;
+            let Some(number) = self.begin(numbered) else { return };
+            let outcome = perform(&self.database, &mut snapshots, &numbered.operation).await;
+            if !self.end(numbered, number, outcome) {
+                return;
+            }
+            self.handle.crash_point(ACKNOWLEDGED);
+        }
+        self.handle.set_operation(None);
+        drop(snapshots);
+        self.shared.client_is_done();
+    }
+
+    /// The numbers of the operation in the history and in the results; `None` if the run is over.
+    fn begin(&self, numbered: &Numbered) -> Option<(usize, usize)> {
+        let now = sample(&self.database);
+        let mut state = self.shared.lock();
+        if state.failure.is_some() || state.stopped {
+            return None;
+        }
+        state.next[self.index] += 1;
+        let client = u32::try_from(self.index).unwrap_or(u32::MAX);
+        match state.history.begin(client, numbered.id, Arc::clone(&numbered.operation), now) {
+            Ok(number) => {
+                if self.shared.options.details {
+                    let result = OperationReport {
+                        life: state.life,
+                        client: self.index,
+                        id: numbered.id,
+                        operation: numbered.operation.to_string(),
+                        outcome: None,
+                    };
+                    state.results.push(result);
+                }
+                let result = state.results.len().saturating_sub(1);
+                drop(state);
+                self.handle.mark(u64::from(numbered.id), || format!("begins: {}", numbered.operation));
+                Some((number, result))
+            }
+            Err(violation) => {
+                drop(state);
+                self.shared.fail(violation);
+                None
+            }
+        }
+    }
+
+    /// Whether the client may go on.
+    fn end(&self, numbered: &Numbered, (number, result): (usize, usize), outcome: Outcome) -> bool {
+        self.handle.mark(digest(&outcome), || format!("ends: {outcome}"));
+        let now = sample(&self.database);
+        let mut state = self.shared.lock();
+        if self.shared.options.details
+            && let Some(report) = state.results.get_mut(result)
+        {
+            report.outcome = Some(outcome.to_string());
+        }
+        state.operations += 1;
+        let judged = state.history.end(number, outcome, now);
+        if self.shared.options.until == Some(numbered.id) {
+            state.stopped = true;
+            state.wake_main();
+        }
+        let stopped = state.stopped || state.failure.is_some();
+        drop(state);
+        if let Err(violation) = judged {
+            self.shared.fail(violation);
+            return false;
+        }
+        !stopped
+    }
+}
+
+/// A hash of everything that an operation answered.
+fn digest(outcome: &Outcome) -> u64 {
+    let mut hash = Xxh3::new();
+    let mut put = |tag: u8, bytes: &[u8]| {
+        hash.update(&[tag]);
+        hash.update(&(bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    match outcome {
+        Outcome::Committed { position, outcomes } => {
+            put(1, &position.to_le_bytes());
+            for outcome in outcomes {
+                match outcome {
+                    None => put(2, &[]),
+                    Some(value) => put(3, value),
+                }
+            }
+        }
+        Outcome::Answered(Answer::Value(None)) => put(2, &[]),
+        Outcome::Answered(Answer::Value(Some(value))) => put(3, value),
+        Outcome::Answered(Answer::Present(present)) => put(4, &[u8::from(*present)]),
+        Outcome::Answered(Answer::Count(count)) => put(5, &count.to_le_bytes()),
+        Outcome::Answered(Answer::Kind(kind)) => put(6, &[kind.map_or(0, |kind| 1 + kind as u8)]),
+        Outcome::Answered(Answer::Entries(entries)) => {
+            for (name, value) in entries {
+                put(7, name);
+                put(8, value);
+            }
+        }
+        Outcome::Answered(Answer::Keys(keys)) => {
+            for (key, kind) in keys {
+                put(9 + *kind as u8, key);
+            }
+        }
+        Outcome::Answered(Answer::WrongKind) => put(20, &[]),
+        Outcome::Snapshot { position } => put(21, &position.to_le_bytes()),
+        Outcome::Flushed { position } => put(22, &position.to_le_bytes()),
+        Outcome::Checked { findings } => findings.iter().for_each(|finding| put(23, finding.as_bytes())),
+        Outcome::Done => put(24, &[]),
+        Outcome::Skipped => put(25, &[]),
+        Outcome::Failed { message, .. } => put(26, message.as_bytes()),
+    }
+    hash.digest()
+}

@@ -1,0 +1,56 @@
+//! Scenarios from seeds.
+
+use super::{Client, EngineOptions, Expectation, Finale, Numbered, Scenario, first_id};
+use ironleaf_model::Random;
+use ironleaf_model::generator::{Bounds, generate};
+use std::sync::Arc;
+
+impl Scenario {
+    /// The scenario that a seed stands for, without deviations: a seeded policy supplies them while it is explored.
+    #[must_use]
+    pub fn generate(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5ce4_a810);
+        let options = EngineOptions::generate(&mut random);
+        let bounds = Bounds {
+            batch_bytes_max: (options.log_segment_bytes * 3 / 4).min(options.memory_bytes / 12),
+            value_bytes_max: options.value_bytes_max,
+            ..Bounds::default()
+        };
+        let clients = generate(seed, &bounds).into_iter().enumerate().map(|(index, operations)| Client {
+            operations: (first_id(index)..)
+                .zip(operations)
+                .map(|(id, operation)| Numbered { id, operation: Arc::new(operation) })
+                .collect(),
+        });
+        Self {
+            title: format!("seed {seed}"),
+            promise: "every promise".to_owned(),
+            entropy: random.next() >> 1,
+            finale: match random.below(8) {
+                0 => Finale::ProcessDeath,
+                1 => Finale::None,
+                _ => Finale::PowerLoss,
+            },
+            finale_keep: None,
+            close: random.one_in(4),
+            clients: clients.collect(),
+            options,
+            crashes: Vec::new(),
+            deviations: Vec::new(),
+            expect: Expectation::Pass,
+        }
+    }
+}
+
+impl EngineOptions {
+    fn generate(random: &mut Random) -> Self {
+        let log_segment_bytes = random.choose(&[4 << 10, 8 << 10, 16 << 10]);
+        Self {
+            memory_bytes: random.choose(&[64 << 10, 128 << 10, 256 << 10]),
+            log_segment_bytes,
+            page_bytes: random.choose(&[256, 512, 1024]),
+            page_segment_bytes: random.choose(&[4 << 10, 8 << 10, 32 << 10]),
+            value_bytes_max: log_segment_bytes / 4,
+        }
+    }
+}
