@@ -259,7 +259,7 @@ impl Engine {
     /// Puts an empty memtable in the place of the active one. `None` if there is nothing to checkpoint.
     fn freeze(&self) -> Option<Frozen> {
         let tail = self.log.lock();
-        let mut registry = self.snapshots.lock();
+        let registry = self.snapshots.lock();
         let state = self.state.load_full();
         if state.active.is_empty() {
             return None;

@@ -51,12 +51,13 @@ impl Scenario {
 impl EngineOptions {
     fn generate(random: &mut Random) -> Self {
         let log_segment_bytes = random.choose(&[4 << 10, 8 << 10, 16 << 10]);
+        let memory_bytes = random.choose(&[16 << 10, 32 << 10, 64 << 10, 256 << 10]);
         Self {
-            memory_bytes: random.choose(&[64 << 10, 128 << 10, 256 << 10]),
+            memory_bytes,
             log_segment_bytes,
             page_bytes: random.choose(&[256, 512, 1024]),
             page_segment_bytes: random.choose(&[4 << 10, 8 << 10, 32 << 10]),
-            value_bytes_max: log_segment_bytes / 4,
+            value_bytes_max: (log_segment_bytes / 4).min(memory_bytes / 16),
         }
     }
 }
