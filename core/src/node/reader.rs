@@ -160,7 +160,6 @@ impl Node {
     /// Number of records; never 0.
     #[must_use]
     #[inline]
-    #[expect(clippy::len_without_is_empty, reason = "a node is never empty")]
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
