@@ -387,8 +387,10 @@ impl Node {
         usize::from(u16::from_le_bytes(self.all_slots()[index]))
     }
 
+    /// Where the record at `index` starts, within the image.
+    #[must_use]
     #[inline]
-    fn record_at(&self, index: usize) -> usize {
+    pub fn record_at(&self, index: usize) -> usize {
         self.records_at as usize + self.slot(index)
     }
 

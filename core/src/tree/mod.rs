@@ -11,6 +11,7 @@
 //! there.
 
 mod apply;
+mod interval;
 mod lookup;
 mod pages;
 mod rewrite;
