@@ -54,21 +54,49 @@ fn one_changed_field_rewrites_one_leaf_and_its_path() {
     }
 }
 
+/// The keys of the leaf to which `key` routes.
+fn leaf_of(pair: &Pair, key: &[u8]) -> Vec<Vec<u8>> {
+    let mut page = pair.root.unwrap();
+    loop {
+        let node = pair.pages.node(page).unwrap();
+        if node.level() > 0 {
+            page = node.child_for(key).1;
+            continue;
+        }
+        let mut keys = vec![Vec::new(); node.len()];
+        keys.iter_mut().enumerate().for_each(|(index, key)| node.key(index, key));
+        return keys;
+    }
+}
+
 #[test]
 fn many_changes_of_one_leaf_rewrite_it_once() {
     let mut pair = tall();
-    let root = pair.root.unwrap();
-    let mut scratch = Vec::new();
-    let mut leaf = Vec::new();
-    let from = numbered(2000);
-    scan_leaf(&pair.pages, root, Bound::Included(&from), &mut scratch, &mut |key, _| {
-        leaf.push(key.to_vec());
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    let leaf = leaf_of(&pair, &numbered(2000));
     assert!(leaf.len() > 3);
     pair.put(leaf.into_iter().map(|key| (key, vec![5; 20])));
     assert_eq!((pair.pages.written.len(), pair.pages.retired.len()), (3, 3));
+}
+
+#[test]
+fn a_leaf_that_shrinks_joins_the_next() {
+    let mut pair = tall();
+    let leaf = leaf_of(&pair, &numbered(2000));
+    pair.remove(leaf[1..].iter().cloned());
+    assert!(leaf_of(&pair, &leaf[0]).len() > 2);
+    assert_eq!(pair.pages.retired.len(), 4, "the leaf, the next one, and the path");
+}
+
+#[test]
+fn the_last_leaf_joins_the_one_before_when_it_shrinks() {
+    let mut pair = tall();
+    let last = leaf_of(&pair, &numbered(3998));
+    let before = leaf_of(&pair, &numbered(3998 - 2 * last.len() as u64));
+    assert_ne!(last, before);
+    pair.remove(before.iter().step_by(2).cloned());
+    pair.remove(last[1..].iter().cloned());
+    assert_eq!(leaf_of(&pair, &last[0]).len(), before.len() / 2 + 1);
+    assert_eq!((pair.pages.written.len(), pair.pages.retired.len()), (3, 4));
 }
 
 #[test]
@@ -110,6 +138,17 @@ fn a_tree_shrinks_to_one_leaf_and_to_nothing() {
     let applied = pair.remove([numbered(2468)]);
     assert_eq!(applied.root, None);
     assert!(pair.pages.written.is_empty());
+}
+
+#[test]
+fn a_root_whose_only_child_has_one_child_goes_as_well() {
+    // Separators so long that a branch has room for two children only, and the third has a branch of its own.
+    let mut pair = Pair::new(256);
+    let keys: Vec<_> = (0..3).map(|n| [vec![b'k'; 60_000], vec![n]].concat()).collect();
+    pair.put(keys.iter().map(|key| (key.clone(), vec![1; 200])));
+    assert_eq!((pair.height(), pair.pages.written.len()), (3, 6));
+    pair.remove(keys[..2].iter().cloned());
+    assert_eq!((pair.height(), pair.pages.written.len()), (1, 0));
 }
 
 #[test]
