@@ -73,10 +73,6 @@ impl<'a> Reader<'a> {
         Ok(self.array::<1>(expected)?[0])
     }
 
-    pub(crate) fn u32(&mut self, expected: &'static str) -> Result<u32, Malformed> {
-        Ok(u32::from_le_bytes(self.array(expected)?))
-    }
-
     pub(crate) fn u64(&mut self, expected: &'static str) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array(expected)?))
     }

@@ -22,7 +22,7 @@ pub struct Options {
     /// The level of commits that do not name one. Default: `Synced`.
     pub durability: Durability,
     /// Memory for memtables and cached pages together, in bytes. Half of it is for pages, a quarter for each of the
-    /// two memtables. Default: 192 MiB; minimum: 64 KiB.
+    /// two memtables. Default: 192 MiB; minimum: 16 KiB.
     pub memory_bytes: usize,
     /// Size of a log segment, in bytes; a batch must fit into one. A multiple of 512. Default: 16 MiB; minimum: 4 KiB.
     pub log_segment_bytes: usize,
@@ -57,7 +57,7 @@ impl Options {
     /// Refuses settings outside of their documented limits.
     pub fn validate(&self) -> Result<()> {
         let limits = [
-            ("memory_bytes", self.memory_bytes, 64 << 10, 1 << 44),
+            ("memory_bytes", self.memory_bytes, 16 << 10, 1 << 44),
             ("log_segment_bytes", self.log_segment_bytes, 4 << 10, 1 << 30),
             ("page_bytes", self.page_bytes, 256, 32 << 10),
             ("page_segment_bytes", self.page_segment_bytes, 4 << 10, 1 << 30),

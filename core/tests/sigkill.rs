@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Holds the directory in a child's environment.
@@ -161,10 +162,10 @@ fn kill_and_compare() -> Outcome<()> {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        // From 0.5 ms, which is within the open, to half a second.
         let delay = Duration::from_micros(500 << (random % 11)) + Duration::from_micros(random % 997);
+        let moment = if kill % 3 == 2 { Moment::AfterStart(delay) } else { Moment::AfterOpen(delay) };
         let opened =
-            run_and_kill(&directory, delay, &mut known).map_err(|error| format!("kill {kill}: {error}"))?;
+            run_and_kill(&directory, moment, &mut known).map_err(|error| format!("kill {kill}: {error}"))?;
         *(if opened { &mut killed_at_work } else { &mut killed_at_open }) += 1;
         if !directory.exists() {
             continue;
@@ -175,9 +176,10 @@ fn kill_and_compare() -> Outcome<()> {
             copy_directory(&directory, &copy)?;
         }
         let compared = runtime.block_on(compare(place, &mut known));
-        compared.map_err(|error| format!("after kill {kill}, {delay:?} after the start: {error}"))?;
+        compared.map_err(|error| format!("after kill {kill}, {moment:?}: {error}"))?;
     }
-    if killed_at_work < KILLS / 4 || known.iter().any(|known| known.acknowledged < 100) {
+    if killed_at_work < KILLS / 2 || killed_at_open == 0 || known.iter().any(|known| known.acknowledged < 100)
+    {
         return Err(format!(
             "only {killed_at_work} kills met a working child, {killed_at_open} an opening one"
         )
@@ -186,28 +188,53 @@ fn kill_and_compare() -> Outcome<()> {
     Ok(())
 }
 
-/// Starts a child, kills it after `delay`, and takes in what it reported. Whether it had opened the database.
-fn run_and_kill(directory: &Path, delay: Duration, known: &mut [Known]) -> Outcome<bool> {
+/// When a child is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// This long after its start: often while it opens the database.
+    AfterStart(Duration),
+    /// This long after it reported that the database is open.
+    AfterOpen(Duration),
+}
+
+/// Starts a child, kills it, and takes in what it reported. Whether it had opened the database.
+fn run_and_kill(directory: &Path, moment: Moment, known: &mut [Known]) -> Outcome<bool> {
     let mut child: Child = Command::new(std::env::current_exe()?)
         .env(CHILD, directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
     let pipe = child.stdout.take().ok_or("the child has a pipe")?;
+    let (opened, is_open) = mpsc::channel();
     let reports = std::thread::spawn(move || {
         // A line without an end was cut off by the kill, so it was not reported.
         let mut lines = Vec::new();
         let mut pipe = BufReader::new(pipe);
         let mut line = String::new();
         while pipe.read_line(&mut line).is_ok_and(|len| len > 0) && line.ends_with('\n') {
+            if lines.is_empty() {
+                // Nobody listens if the kill does not wait for it.
+                let _ = opened.send(());
+            }
             lines.push(std::mem::take(&mut line));
         }
         lines
     });
+    let delay = match moment {
+        Moment::AfterStart(delay) => delay,
+        Moment::AfterOpen(delay) => {
+            // A child that does not get that far is reported below.
+            let _ = is_open.recv_timeout(Duration::from_secs(30));
+            delay
+        }
+    };
     std::thread::sleep(delay);
     child.kill()?;
     let status = child.wait()?;
     let lines = reports.join().map_err(|_| "the reader of the pipe panicked")?;
+    if matches!(moment, Moment::AfterOpen(_)) && lines.is_empty() {
+        return Err("the child did not open the database within 30 seconds".into());
+    }
     if status.signal() != Some(9) {
         return Err(format!("the child ended by itself, {status}: {:?}", lines.last()).into());
     }

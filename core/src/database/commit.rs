@@ -128,14 +128,16 @@ impl Engine {
     }
 
     async fn wait_for_memory(&self, bytes: usize) -> Result<()> {
-        if self.pace.needs_checkpoint() {
-            let _ = self.commands.send(Command::Checkpoint(None));
-        }
         let is_admitted = || {
             let is_over = self.log.lock().writable().is_err();
             is_over || self.pace.admit(self.state.load().active.bytes(), bytes) == Admission::Yes
         };
-        self.pace.wait(is_admitted).await
+        self.pace.wait(is_admitted, || self.ask_for_checkpoint()).await
+    }
+
+    fn ask_for_checkpoint(&self) {
+        // If the checkpointer has stopped, the database is closed, and whoever waits is told so.
+        let _ = self.commands.send(Command::Checkpoint(None));
     }
 
     /// Resolves and applies the batch, if everything that it needs is at hand.
@@ -158,7 +160,7 @@ impl Engine {
         let position = tail.append(&self.log, &pending.payload);
         active.apply(position, &pending.payload).expect("a batch encodes itself");
         if self.pace.wants_checkpoint(active.bytes()) {
-            let _ = self.commands.send(Command::Checkpoint(None));
+            self.ask_for_checkpoint();
         }
         Ok(Attempted::Committed(Commit { position, outcomes }))
     }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::sync::Mutex;
 use tokio::sync::Notify;
 
 /// What writers may do, and what the running checkpoint has done.
@@ -60,13 +60,8 @@ impl Pace {
         active > self.limit / 4 * 3 && !self.is_asked.swap(true, Ordering::AcqRel)
     }
 
-    /// The same, for a writer that cannot go on without one.
-    pub(crate) fn needs_checkpoint(&self) -> bool {
-        !self.is_asked.swap(true, Ordering::AcqRel)
-    }
-
-    /// Waits until `is_admitted`, or until a checkpoint fails.
-    pub(crate) async fn wait(self: &Arc<Self>, is_admitted: impl Fn() -> bool) -> Result<()> {
+    /// Waits until `is_admitted`, or until a checkpoint fails; calls `ask` as often as another checkpoint is needed.
+    pub(crate) async fn wait(&self, is_admitted: impl Fn() -> bool, ask: impl Fn()) -> Result<()> {
         let failures = self.failures.load(Ordering::Acquire);
         loop {
             let changed = self.changed.notified();
@@ -77,6 +72,9 @@ impl Pace {
                 && let Some(error) = self.failure.lock().clone()
             {
                 return Err(error);
+            }
+            if !self.is_asked.swap(true, Ordering::AcqRel) {
+                ask();
             }
             changed.await;
         }

@@ -59,10 +59,6 @@ impl PageWriter {
         }
     }
 
-    pub(crate) fn store(&self) -> &Arc<PageStore> {
-        &self.store
-    }
-
     /// The segment that is being filled.
     pub(crate) fn current_segment(&self) -> Option<u64> {
         self.current.as_ref().map(|current| current.id)

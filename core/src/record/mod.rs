@@ -3,5 +3,5 @@
 mod frame;
 mod reader;
 
-pub(crate) use frame::{ALIGNMENT, Binding, Header, encode, record_bytes};
+pub(crate) use frame::{Binding, Header, encode, record_bytes};
 pub(crate) use reader::RecordReader;

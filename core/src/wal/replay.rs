@@ -101,11 +101,6 @@ impl Replay {
         self.files
     }
 
-    /// The position of the last record that was read.
-    pub(crate) fn last(&self) -> Lsn {
-        Lsn(self.next.0 - 1)
-    }
-
     /// The next record, or `None` at the end of the log.
     pub(crate) async fn next(&mut self) -> Result<Option<ReplayedRecord>> {
         let Some((segment, offset, header)) = self.locate().await? else {
