@@ -18,13 +18,21 @@ pub struct Bounds {
     pub operations_max: u64,
     /// Largest batch, in bytes of names, values and the engine's overhead for each edit.
     pub batch_bytes_max: usize,
+    /// Most names that one batch edits.
+    pub batch_names_max: usize,
     /// Longest value, in bytes.
     pub value_bytes_max: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { clients_max: 4, operations_max: 100, batch_bytes_max: 8 << 10, value_bytes_max: 1 << 10 }
+        Self {
+            clients_max: 4,
+            operations_max: 100,
+            batch_bytes_max: 8 << 10,
+            batch_names_max: 400,
+            value_bytes_max: 1 << 10,
+        }
     }
 }
 
@@ -142,6 +150,24 @@ impl Style {
     }
 }
 
+/// What one edit may take.
+#[derive(Clone, Copy)]
+struct Budget {
+    bytes: usize,
+    names: usize,
+}
+
+impl Budget {
+    fn of(bounds: &Bounds) -> Self {
+        Self { bytes: bounds.batch_bytes_max, names: bounds.batch_names_max }
+    }
+
+    /// The part of each of `edits`.
+    fn share(self, edits: usize) -> Self {
+        Self { bytes: self.bytes / edits.max(1), names: self.names / edits.max(1) }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Hash,
@@ -193,7 +219,7 @@ impl Generator<'_> {
             Choice::Check => Operation::Check,
             Choice::Invalid => self.invalid(),
             _ => {
-                let edit = self.edit(chosen, self.bounds.batch_bytes_max);
+                let edit = self.edit(chosen, Budget::of(self.bounds));
                 self.write(vec![edit])
             }
         }
@@ -246,26 +272,26 @@ impl Generator<'_> {
         format!("c{}-{}", self.client, self.values).into_bytes()
     }
 
-    fn value(&mut self, budget: usize) -> Vec<u8> {
+    fn value(&mut self, budget: Budget) -> Vec<u8> {
         let word = self.word();
         if !self.random.one_in(self.style.long_value_one_in) {
             return word;
         }
         let longest =
-            self.bounds.value_bytes_max.min(budget.saturating_sub(EDIT_OVERHEAD_BYTES + 16)).max(33);
+            self.bounds.value_bytes_max.min(budget.bytes.saturating_sub(EDIT_OVERHEAD_BYTES + 16)).max(33);
         let len = self.random.log_uniform(32, longest as u64);
         repeat_to(&word, len as usize)
     }
 
-    /// Numbered names that take at most `budget` bytes at `entry_bytes` each.
-    fn range(&mut self, budget: usize, entry_bytes: usize) -> NameRange {
-        let most = (budget / (entry_bytes + EDIT_OVERHEAD_BYTES)).clamp(1, 400) as u64;
+    /// Numbered names that take `entry_bytes` each, within a budget.
+    fn range(&mut self, budget: Budget, entry_bytes: usize) -> NameRange {
+        let most = (budget.bytes / (entry_bytes + EDIT_OVERHEAD_BYTES)).min(budget.names).max(1) as u64;
         let len = self.random.log_uniform(1, most) as u32;
         let from = self.random.below(self.style.names.max(64)) as u32;
         NameRange { stem: b"f".to_vec(), from, to: from + len }
     }
 
-    fn edit(&mut self, choice: Choice, budget: usize) -> Edit {
+    fn edit(&mut self, choice: Choice, budget: Budget) -> Edit {
         match choice {
             Choice::Insert => {
                 Edit::Insert { key: self.key(Shape::Hash), field: self.name(), value: self.value(budget) }
@@ -308,7 +334,7 @@ impl Generator<'_> {
             Choice::RemoveMany,
         ];
         let len = if self.random.one_in(30) { 0 } else { self.random.log_uniform(2, 12) };
-        let budget = self.bounds.batch_bytes_max / (len as usize).max(1);
+        let budget = Budget::of(self.bounds).share(len as usize);
         let edits = (0..len)
             .map(|_| {
                 let choice = self.random.choose(&EDITS);

@@ -1,13 +1,13 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{CLASSES, Front, Volume};
+use crate::disk::{CLASSES, Faults, Front, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -209,12 +209,29 @@ impl Machine {
         self.executor.record(EventKind::Restart, [life, kind as u64, 0], || format!("starts after {kind:?}"));
     }
 
+    /// A second machine in the state that the last run left, operations in flight included, with choices of its own:
+    /// to try another outcome of the same crash. Without tasks: those of a run that ended are gone.
+    #[must_use]
+    pub fn fork(&self, choices: Choices) -> Self {
+        choices.set_life(self.life);
+        let volume = self.volume.fork(&self.choices, &choices);
+        let log = self.executor.log(|log| log.clone());
+        let executor = Executor::new(choices.clone(), self.executor.now(), log);
+        let env = environment(&executor, &volume, self.entropy_seed());
+        let (options, life, runs, crashed) = (self.options.clone(), self.life, self.runs, self.crashed);
+        Self { choices, options, volume, executor, env, life, runs, crashed }
+    }
+
+    /// Each run draws other random numbers.
+    const fn entropy_seed(&self) -> u64 {
+        self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
     fn begin(&mut self) {
         self.runs += 1;
         let log = self.executor.log(std::mem::take);
         self.executor = Executor::new(self.choices.clone(), self.executor.now(), log);
-        let seed = self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        self.env = environment(&self.executor, &self.volume, seed);
+        self.env = environment(&self.executor, &self.volume, self.entropy_seed());
     }
 
     /// The choices that the machine was built with.
@@ -257,6 +274,20 @@ impl Machine {
     #[must_use]
     pub fn disk_dump(&self) -> Vec<(PathBuf, Vec<u8>)> {
         self.volume.dump()
+    }
+
+    /// Chooses which disk operations may fail from now on, through the choices at `Site::Fault`.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.volume.set_faults(faults);
+    }
+
+    /// Replaces the content of a file behind everybody's back, durably: bit rot, a stale or misdirected sector, a
+    /// truncation. `false` if there is no such file.
+    pub fn overwrite_file(&mut self, path: &Path, content: &[u8]) -> bool {
+        let found = self.volume.overwrite(path, content);
+        let words = [xxh3_64(path.as_os_str().as_encoded_bytes()), xxh3_64(content), 0];
+        self.executor.record(EventKind::Edit, words, || format!("overwrites {}", path.display()));
+        found
     }
 
     /// How often each kind of loss was chosen *and* changed something.

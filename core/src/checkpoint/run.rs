@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::memtable::Memtable;
 use crate::options::Durability;
-use crate::page::{PageWriter, RootVersion, Written, page_segment_name};
+use crate::page::{Location, PageWriter, RootVersion, Written, page_segment_name};
 use crate::sync::Arc;
 use crate::tree::{PageId, PageRef};
 use crate::wal::{LogPosition, segment_name};
@@ -186,7 +186,10 @@ impl Checkpointer {
             .iter()
             .filter(|id| is_current(id))
             .map(|id| (*id, table.location(*id).expect("a created page has a place")));
-        let moved = written.moved.iter().filter(|(id, ..)| is_current(id)).map(|(id, _, to)| (*id, *to));
+        // A page that was freed while its copy was made is nobody's: the copy stays dead.
+        let is_still_there = |id: &PageId, from: &Location| table.location(*id) == Some(*from) && is_current(id);
+        let moved = written.moved.iter().filter(|(id, from, _)| is_still_there(id, from));
+        let moved = moved.map(|(id, _, to)| (*id, *to));
         ManifestEdit {
             catalog: stages.last().expect("there is a last stage").catalog,
             lsn: frozen.upto,

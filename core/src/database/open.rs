@@ -92,10 +92,6 @@ impl Opening {
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let first = ManifestEdit::default();
         let (manifest, log) = self.begin_epoch((database, 1), 1, next_slot, first).await?;
-        if let Some(parent) = self.path.parent() {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            self.env.disk.sync_dir(parent).await?;
-        }
         Ok(Start { store, writer, manifest, log, catalog: None, lsn: Lsn(0) })
     }
 
@@ -231,6 +227,11 @@ impl Opening {
         let first = prepare_segment(&self.env, &self.path, &header, slot, None).await?;
         edit.log = LogPosition { segment: header.index, offset: SECTOR_BYTES };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
+        // Not only at creation: the process that created the directory may have died before it came here.
+        if let Some(parent) = self.path.parent() {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            self.env.disk.sync_dir(parent).await?;
+        }
         let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);
         log.note_manifest_edit(number);
         Ok((manifest, log))

@@ -129,6 +129,10 @@ impl Choices {
         self.lock().names.actor(name)
     }
 
+    pub(crate) fn actor_text(&self, actor: ActorId) -> String {
+        self.lock().names.actor_text(actor).to_owned()
+    }
+
     pub(crate) fn label_id(&self, label: &str) -> LabelId {
         self.lock().names.label(label)
     }

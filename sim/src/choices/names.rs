@@ -154,6 +154,10 @@ impl Names {
         &self.texts[label.0 as usize]
     }
 
+    pub(super) fn actor_text(&self, actor: ActorId) -> &str {
+        &self.texts[actor.0 as usize]
+    }
+
     pub(super) fn key(&mut self, name: &ChoiceName) -> Key {
         let group = Group {
             site: name.site,
@@ -169,7 +173,7 @@ impl Names {
             life: key.life,
             site: key.group.site,
             label: self.label_text(key.group.label).to_owned(),
-            actor: self.texts[key.group.actor.0 as usize].to_string(),
+            actor: self.actor_text(key.group.actor).to_owned(),
             operation: key.group.operation,
             ordinal: key.ordinal,
         }

@@ -85,7 +85,10 @@ pub(super) fn strike(state: &mut VolumeState, choices: &Choices, traced: bool) -
             Place::Directory(directory) => changed.entries |= settle_directory(directory, mine),
             Place::File(inode) => {
                 let mine: Vec<&Unit> = mine.map(|unit| &*unit).collect();
-                let (content, length) = settle_file(&mut inode.lock(), &mine);
+                let mut file = inode.lock();
+                let diverged = file.diverged;
+                let (content, length) = settle_file(&mut file, &mine);
+                changed.failed_sync |= content && diverged;
                 changed.torn |= content && mine.iter().any(|unit| unit.torn.is_some());
                 changed.content |= content;
                 changed.lengths |= length;
@@ -105,6 +108,8 @@ struct Changes {
     content: bool,
     lengths: bool,
     torn: bool,
+    /// A file lost what a failed sync had left readable.
+    failed_sync: bool,
 }
 
 fn count(state: &mut VolumeState, class: u64, units: &[Unit], changed: &Changes) {
@@ -113,6 +118,7 @@ fn count(state: &mut VolumeState, class: u64, units: &[Unit], changed: &Changes)
         state.count(CLASSES[usize::try_from(class).unwrap_or(0)]);
     }
     for (happened, name) in [
+        (changed.failed_sync, "failed_sync"),
         (changed.entries, "entry_lost"),
         (changed.lengths, "length_lost"),
         (changed.torn && class != 7, "torn"),
@@ -330,7 +336,7 @@ fn settle_directory<'a>(directory: &Directory, units: impl Iterator<Item = &'a m
 /// Makes the kept changes of a file its state. Gives whether content or length, and whether the length, differs from
 /// what the process saw.
 fn settle_file(state: &mut FileState, units: &[&Unit]) -> (bool, bool) {
-    if units.iter().all(|unit| unit.kept && unit.torn.is_none()) {
+    if !state.diverged && units.iter().all(|unit| unit.kept && unit.torn.is_none()) {
         if !units.is_empty() {
             state.durable = state.current.clone();
             state.pending.clear();
@@ -341,6 +347,7 @@ fn settle_file(state: &mut FileState, units: &[&Unit]) -> (bool, bool) {
     let changed = (!result.equals(&state.current), result.len() != state.current.len());
     state.current = result.clone();
     state.durable = result;
+    state.diverged = false;
     state.pending.clear();
     state.allocated = state.allocated.min(state.current.len());
     changed

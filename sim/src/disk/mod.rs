@@ -17,6 +17,8 @@
 //! What is still in flight counts as pending. The death of a process keeps whatever completed, still pending.
 
 mod content;
+mod fault;
+mod fork;
 mod front;
 mod loss;
 mod operation;
@@ -26,6 +28,7 @@ mod volume;
 #[cfg(test)]
 mod tests;
 
+pub use fault::Faults;
 pub(crate) use front::Front;
 pub use loss::CLASSES;
 pub(crate) use volume::Volume;

@@ -225,15 +225,29 @@ impl Operation {
         }
     }
 
-    /// The error of an operation that the machine no longer carries out.
-    pub(super) fn refused(&self) -> DiskError {
-        DiskError {
-            source: Some(Arc::new(std::io::Error::other("the simulated machine is off"))),
-            ..DiskError::new(DiskErrorKind::Io, self.traits().name, self.path())
+    /// The same operation on other files.
+    pub(super) fn on_files(&self, mut map: impl FnMut(&OpenFile) -> Arc<OpenFile>) -> Self {
+        match self {
+            Self::Read { file, offset, len } => Self::Read { file: map(file), offset: *offset, len: *len },
+            Self::Write { file, offset, bytes } => {
+                Self::Write { file: map(file), offset: *offset, bytes: bytes.clone() }
+            }
+            Self::Sync { file, order } => Self::Sync { file: map(file), order: *order },
+            Self::SetLen { file, len } => Self::SetLen { file: map(file), len: *len },
+            Self::Preallocate { file, len } => Self::Preallocate { file: map(file), len: *len },
+            Self::Len { file } => Self::Len { file: map(file) },
+            Self::CreateDir { path } => Self::CreateDir { path: path.clone() },
+            Self::Open { path, mode } => Self::Open { path: path.clone(), mode: *mode },
+            Self::Rename { from, to } => Self::Rename { from: from.clone(), to: to.clone() },
+            Self::Remove { path } => Self::Remove { path: path.clone() },
+            Self::List { path } => Self::List { path: path.clone() },
+            Self::SyncDir { path, order } => Self::SyncDir { path: path.clone(), order: *order },
+            Self::Lock { path } => Self::Lock { path: path.clone() },
         }
     }
 
-    fn path(&self) -> &Path {
+    /// The file or directory that it is about.
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::Read { file, .. }
             | Self::Write { file, .. }

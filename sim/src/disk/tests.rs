@@ -3,7 +3,7 @@
 //! A test writes files in one life, takes the power away with a chosen class of outcome, and looks at what the next
 //! life finds.
 
-use super::CLASSES;
+use super::{CLASSES, Faults};
 use crate::choices::{ChoiceName, Choices, Deviation, Site, Source};
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
 use bytes::Bytes;
@@ -513,4 +513,126 @@ fn sparse_files_cost_what_is_written_to_them() {
     });
     machine.restart(CrashKind::PowerLoss);
     assert_eq!(Files::of(&machine).get("huge"), Some(&[0; 3][..]));
+}
+
+/// The deviation that makes the first operation of a kind of the main task fail in a way.
+fn fault(label: &str, pick: u64) -> Deviation {
+    let mut deviation = outcome(label, "main", pick);
+    deviation.name.site = Site::Fault;
+    deviation
+}
+
+/// Writes and syncs a record under a fault, then syncs again; gives what is read after that, and after power loss.
+fn synced_under(fault: Deviation, faults: Faults) -> (Vec<u8>, Vec<u8>) {
+    let mut machine = machine(vec![fault]);
+    live(&mut machine, |env| async move { durable(&env, "log", &[0; 1024]).await.map(drop) });
+    machine.set_faults(faults);
+    let read = live(&mut machine, |env| async move {
+        let file = env.disk.open("log".as_ref(), OpenMode::ReadWrite).await?;
+        let failures = [file.write_at(0, filled(1, 1024)).await.err(), file.sync_data().await.err()];
+        let [failure] = failures.into_iter().flatten().collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(failure.kind, DiskErrorKind::Io);
+        file.sync_data().await?;
+        file.read_at(0, 1024).await
+    });
+    machine.restart(CrashKind::PowerLoss);
+    assert_eq!(machine.choices().finish(), None);
+    (read, Files::of(&machine).get("log").unwrap().to_vec())
+}
+
+#[test]
+fn a_failed_sync_leaves_data_pending_discards_it_or_lets_it_vanish_with_the_power() {
+    let (old, new) = (vec![0; 1024], vec![1; 1024]);
+    assert_eq!(synced_under(fault("sync", 1), Faults::ALL), (new.clone(), new.clone()));
+    assert_eq!(synced_under(fault("sync", 2), Faults::ALL), (old.clone(), old.clone()));
+    assert_eq!(synced_under(fault("sync", 3), Faults::ALL), (new, old));
+}
+
+#[test]
+fn a_failed_write_is_carried_out_in_part_or_not_at_all() {
+    let half = [[1; 512], [0; 512]].concat();
+    assert_eq!(synced_under(fault("write", 1), Faults::ALL), (vec![0; 1024], vec![0; 1024]));
+    assert_eq!(synced_under(fault("write", 2), Faults::ALL), (half.clone(), half));
+}
+
+#[test]
+fn a_failed_sync_of_a_directory_leaves_its_entries_pending() {
+    let mut deviations = class("entries_dropped", &[]);
+    deviations.push(fault("sync_dir", 1));
+    let mut machine = machine(deviations);
+    machine.set_faults(Faults { sync_dir: true, ..Faults::default() });
+    live(&mut machine, |env| async move {
+        create(&env, "log").await?;
+        assert_eq!(env.disk.sync_dir("".as_ref()).await.unwrap_err().kind, DiskErrorKind::Io);
+        Ok(())
+    });
+    machine.restart(CrashKind::PowerLoss);
+    assert_eq!(Files::of(&machine).names(), [""; 0]);
+}
+
+#[test]
+fn nothing_fails_while_its_knob_is_off_and_seeds_make_it_fail_while_it_is_on() {
+    let failures = |faults| {
+        (0..100)
+            .filter(|seed| {
+                let choices = Choices::new(Source::Seeded { seed: *seed });
+                let mut machine = Machine::new(choices, MachineOptions::default());
+                machine.set_faults(faults);
+                let env = machine.env();
+                let end = machine.run(async move {
+                    let file = durable(&env, "log", b"data").await?;
+                    for _ in 0..50 {
+                        file.read_at(0, 4).await?;
+                    }
+                    Ok::<_, ironleaf::env::DiskError>(())
+                });
+                matches!(end, LifeEnd::Finished(Err(_)))
+            })
+            .count()
+    };
+    assert_eq!(failures(Faults::default()), 0);
+    assert!(failures(Faults { read: true, ..Faults::default() }) > 20);
+}
+
+#[test]
+fn damage_is_durable_and_seen_at_once() {
+    let mut machine = machine(class("dropped_all", &[]));
+    live(&mut machine, two_unsynced_writes);
+    assert!(machine.overwrite_file("log".as_ref(), b"damaged"));
+    assert!(!machine.overwrite_file("none".as_ref(), b"damaged"));
+    assert_eq!(Files::of(&machine).get("log"), Some(&b"damaged"[..]));
+    machine.restart(CrashKind::PowerLoss);
+    assert_eq!(Files::of(&machine).get("log"), Some(&b"damaged"[..]));
+}
+
+#[test]
+fn a_fork_tries_another_outcome_of_the_same_crash_and_leaves_the_original_alone() {
+    let mut crash = outcome("now", "main", 1);
+    crash.name.site = Site::Crash;
+    let mut machine = machine(vec![crash]);
+    let (env, handle) = (machine.env(), machine.handle());
+    machine.run(async move {
+        let file = durable(&env, "log", &[0; 2048]).await?;
+        file.write_at(0, filled(1, 512)).await?;
+        create(&env, "created").await?;
+        env.disk.remove("created".as_ref()).await?;
+        drop(file.write_at(512, filled(2, 512)));
+        handle.crash_point("now");
+        std::future::pending::<DiskResult<()>>().await
+    });
+    let after = |deviations: Vec<Deviation>, kind| {
+        let mut fork = machine.fork(Choices::new(Source::Recorded { deviations, strict: true }));
+        fork.restart(kind);
+        assert_eq!(fork.choices().finish(), None);
+        let files = Files::of(&fork);
+        let content = files.get("log").unwrap();
+        (files.names().len(), content[0], content[512])
+    };
+    assert_eq!(after(class("kept_all", &[]), CrashKind::PowerLoss), (1, 1, 2));
+    assert_eq!(after(class("dropped_all", &[]), CrashKind::PowerLoss), (1, 0, 0));
+    assert_eq!(after(class("one_dropped", &[]), CrashKind::PowerLoss), (1, 1, 0));
+    assert_eq!(after(class("one_dropped", &[("drop", "machine", 1)]), CrashKind::PowerLoss), (2, 1, 2));
+    assert_eq!(after(vec![outcome("in_flight", "main", 1)], CrashKind::ProcessDeath), (1, 1, 0));
+    machine.restart(CrashKind::PowerLoss);
+    assert_eq!(Files::of(&machine).get("log").unwrap()[512], 2, "the original kept its own course");
 }

@@ -15,11 +15,14 @@ pub(super) struct Inode {
     state: Mutex<FileState>,
 }
 
+#[derive(Clone)]
 pub(super) struct FileState {
     pub(super) current: Content,
     pub(super) durable: Content,
     /// In the order of completion.
     pub(super) pending: VecDeque<FileEvent>,
+    /// A failed sync lost data: what is visible is more than what is durable and pending.
+    pub(super) diverged: bool,
     /// Bytes that are charged to the volume's capacity.
     pub(super) allocated: u64,
     /// Open handles of this epoch.
@@ -31,11 +34,26 @@ pub(super) struct FileState {
 }
 
 /// A change of a file that completed but is not durable.
+#[derive(Clone)]
 pub(super) struct FileEvent {
     pub(super) stamp: Stamp,
     pub(super) change: FileChange,
 }
 
+impl FileEvent {
+    pub(super) fn apply(&self, content: &mut Content) {
+        match &self.change {
+            FileChange::Data { offset, bytes } => content.write(*offset, bytes),
+            FileChange::Length(len) => content.set_len(*len),
+        }
+    }
+
+    pub(super) const fn is_length(&self) -> bool {
+        matches!(self.change, FileChange::Length(_))
+    }
+}
+
+#[derive(Clone)]
 pub(super) enum FileChange {
     Data { offset: u64, bytes: Bytes },
     Length(u64),
@@ -51,20 +69,23 @@ pub(super) struct Stamp {
 }
 
 impl Inode {
+    /// An empty file that has just got its entry.
     pub(super) fn new(id: u64, path: String, epoch: u32) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            path,
-            state: Mutex::new(FileState {
-                current: Content::default(),
-                durable: Content::default(),
-                pending: VecDeque::new(),
-                allocated: 0,
-                handles: 0,
-                linked: true,
-                epoch,
-            }),
-        })
+        let state = FileState {
+            current: Content::default(),
+            durable: Content::default(),
+            pending: VecDeque::new(),
+            diverged: false,
+            allocated: 0,
+            handles: 0,
+            linked: true,
+            epoch,
+        };
+        Self::with_state(id, path, state)
+    }
+
+    pub(super) fn with_state(id: u64, path: String, state: FileState) -> Arc<Self> {
+        Arc::new(Self { id, path, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, FileState> {
@@ -89,13 +110,18 @@ impl FileState {
         }
     }
 
+    /// Replaces the content, as damage of the medium does.
+    pub(super) fn overwrite(&mut self, content: Content) {
+        self.pending.clear();
+        self.diverged = false;
+        self.durable = content.clone();
+        self.current = content;
+    }
+
     /// Makes everything durable that completed up to `order`.
     pub(super) fn sync(&mut self, order: u64) {
         while let Some(event) = self.pending.pop_front_if(|event| event.stamp.order <= order) {
-            match event.change {
-                FileChange::Data { offset, bytes } => self.durable.write(offset, &bytes),
-                FileChange::Length(len) => self.durable.set_len(len),
-            }
+            event.apply(&mut self.durable);
         }
     }
 
@@ -198,18 +224,20 @@ impl EntryChange {
 }
 
 impl Directory {
+    /// An empty directory.
     pub(super) fn new(id: u64, path: String) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            path,
-            state: Mutex::new(DirectoryState {
-                current: Entries::new(),
-                durable: Entries::new(),
-                pending: VecDeque::new(),
-                lock: LockState::Free,
-                in_flight: 0,
-            }),
-        })
+        let state = DirectoryState {
+            current: Entries::new(),
+            durable: Entries::new(),
+            pending: VecDeque::new(),
+            lock: LockState::Free,
+            in_flight: 0,
+        };
+        Self::with_state(id, path, state)
+    }
+
+    pub(super) fn with_state(id: u64, path: String, state: DirectoryState) -> Arc<Self> {
+        Arc::new(Self { id, path, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, DirectoryState> {
@@ -267,6 +295,12 @@ pub(super) struct Space {
 impl Space {
     pub(super) fn new(bytes_max: Option<u64>) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes_used: AtomicU64::new(0) })
+    }
+
+    /// The same capacity, with as much of it used.
+    pub(super) fn copy(&self) -> Arc<Self> {
+        let bytes_used = AtomicU64::new(self.bytes_used.load(Relaxed));
+        Arc::new(Self { bytes_max: self.bytes_max, bytes_used })
     }
 
     pub(super) const fn bytes_max(&self) -> Option<u64> {

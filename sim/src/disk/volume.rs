@@ -1,5 +1,8 @@
 //! The medium, and the operations on it that are in flight.
 
+use super::content::Content;
+use super::fault::Faults;
+use super::fork::Copier;
 use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
 use super::tree::{Directory, LockState, Node, Space, Stamp};
@@ -8,7 +11,7 @@ use crate::executor::{Actor, EventKind, Executor};
 use ironleaf::env::DiskResult;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -27,6 +30,7 @@ pub(super) struct VolumeState {
     /// Completions so far.
     completed: u64,
     ids: u64,
+    pub(super) faults: Faults,
     pub(super) losses: BTreeMap<&'static str, u64>,
 }
 
@@ -53,6 +57,7 @@ impl Volume {
             slots: BTreeMap::new(),
             completed: 0,
             ids: 0,
+            faults: Faults::default(),
             losses: BTreeMap::new(),
         })))
     }
@@ -95,7 +100,7 @@ impl Volume {
         let Some(Slot::InFlight(in_flight)) = state.slots.remove(&number) else { return };
         let InFlight { operation, actor, directory, waker, abandoned } = in_flight;
         executor.choices.set_actor_id(actor.0, actor.1);
-        let outcome = operation.execute(&mut state, number, false);
+        let outcome = operation.complete(&mut state, number, &executor.choices);
         if let Some(directory) = directory {
             directory.leave();
         }
@@ -156,9 +161,55 @@ impl Volume {
         struck
     }
 
+    /// Chooses which operations may fail from now on.
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        self.lock().faults = faults;
+    }
+
     /// The kinds of loss that had an effect, and how often.
     pub(crate) fn losses(&self) -> BTreeMap<&'static str, u64> {
         self.lock().losses.clone()
+    }
+
+    /// A second volume in the same state, operations in flight included.
+    pub(crate) fn fork(&self, choices: &Choices, forked_choices: &Choices) -> Arc<Self> {
+        let state = self.lock();
+        let space = state.space.copy();
+        let mut copier = Copier::new(Arc::clone(&space));
+        let root = copier.directory(&state.root);
+        let mut slots = BTreeMap::new();
+        for (number, slot) in &state.slots {
+            let Slot::InFlight(in_flight) = slot else { continue };
+            let (actor, operation) = in_flight.actor;
+            let actor = (forked_choices.actor_id(&choices.actor_text(actor)), operation);
+            let operation = copier.operation(&in_flight.operation);
+            // Its task stays with the original.
+            let copy = InFlight { operation, actor, directory: None, waker: None, abandoned: true };
+            slots.insert(*number, Slot::InFlight(copy));
+        }
+        Arc::new(Self(Mutex::new(VolumeState {
+            root,
+            space,
+            epoch: state.epoch,
+            slots,
+            completed: state.completed,
+            ids: state.ids,
+            faults: state.faults,
+            losses: state.losses.clone(),
+        })))
+    }
+
+    /// Replaces what a file holds, durable and visible.
+    pub(crate) fn overwrite(&self, path: &Path, bytes: &[u8]) -> bool {
+        let state = self.lock();
+        let Ok((directory, name)) = state.parent("overwrite", path) else { return false };
+        let directory = directory.lock();
+        let Some(Node::File(inode)) = directory.current.get(name) else { return false };
+        let mut content = Content::default();
+        content.write(0, bytes);
+        content.set_len(bytes.len() as u64);
+        inode.lock().overwrite(content);
+        true
     }
 
     /// Every file, as the process sees it.
@@ -265,7 +316,9 @@ impl Future for Submitted {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (volume, number) = match &*self {
             Self::InFlight { volume, number } => (volume, *number),
-            Self::Refused(operation) => return Poll::Ready(Err(operation.refused())),
+            Self::Refused(operation) => {
+                return Poll::Ready(Err(operation.io_error("the simulated machine is off")));
+            }
         };
         let mut state = volume.lock();
         match state.slots.get_mut(&number) {

@@ -17,7 +17,7 @@ pub(crate) enum EventKind {
     Note = 8,
     Restart = 9,
     Loss = 10,
-    Fault = 11,
+    Edit = 11,
 }
 
 /// Digest, count and trace of one machine's events, over all its lives.

@@ -5,6 +5,11 @@ use ironleaf_model::Random;
 use ironleaf_model::generator::{Bounds, generate};
 use std::sync::Arc;
 
+/// The share of the memory budget that one memtable has, as a divisor.
+const MEMTABLES: usize = 4;
+/// What one edit takes in a memtable, at most, but for a long value.
+const ENTRY_MEMORY_BYTES: usize = 256;
+
 impl Scenario {
     /// The scenario that a seed stands for, without deviations: a seeded policy supplies them while it is explored.
     #[must_use]
@@ -12,7 +17,8 @@ impl Scenario {
         let mut random = Random::new(seed ^ 0x5ce4_a810);
         let options = EngineOptions::generate(&mut random);
         let bounds = Bounds {
-            batch_bytes_max: (options.log_segment_bytes * 3 / 4).min(options.memory_bytes / 12),
+            batch_bytes_max: (options.log_segment_bytes * 3 / 4).min(options.memory_bytes / 16),
+            batch_names_max: options.memory_bytes / MEMTABLES / ENTRY_MEMORY_BYTES,
             value_bytes_max: options.value_bytes_max,
             ..Bounds::default()
         };
