@@ -132,7 +132,11 @@ impl Opening {
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
         let (catalog, lsn) = self.replay(&mut replay, &mut writer, (state.catalog, state.lsn)).await?;
-        writer.sync().await?;
+        if planted!("recovered-pages-not-synced") {
+            writer.flush().await?;
+        } else {
+            writer.sync().await?;
+        }
         self.env.point("replayed pages synced").await;
         let retired = writer.take().retired;
         let edit = {

@@ -316,7 +316,7 @@ impl Log {
             database: self.database,
             epoch: self.epoch,
             index,
-            generation: if planted!("stale-generation") { 0 } else { self.env.random_u64() },
+            generation: self.env.random_u64(),
             bytes: self.segment_bytes,
             manifest_edit: self.manifest_edit.load(Ordering::Acquire),
         };
