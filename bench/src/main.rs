@@ -52,9 +52,10 @@ struct RunArguments {
 /// What a sample is taken of.
 #[derive(Args, Clone)]
 pub(crate) struct Scale {
-    /// Memory budget of each engine, in MiB.
-    #[arg(long, default_value_t = 512)]
-    memory_mib: usize,
+    /// Memory budget of each engine, in MiB; by default 512 where records are read, so that all are in memory, and
+    /// 192 where they are written.
+    #[arg(long)]
+    memory_mib: Option<usize>,
     /// Operations of a sample, as a percentage of the usual number.
     #[arg(long, default_value_t = 100)]
     percent: u64,
@@ -114,6 +115,7 @@ fn run(arguments: Arguments) -> Outcome<()> {
 fn measure_all(run: &RunArguments) -> Outcome<()> {
     let temporary = tempfile::tempdir()?;
     let directory = run.directory.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(directory)?;
     let workloads = if run.workloads.is_empty() { Workload::ALL } else { &run.workloads };
     let engines = if run.engines.is_empty() { EngineName::BUILT } else { &run.engines };
     let mut samples = Vec::new();
@@ -156,7 +158,9 @@ fn child(arguments: [&str; 3], store: &Path, repetition: Option<u32>, scale: &Sc
     command.args(arguments).arg(store);
     // Every sample writes other values and reads other records.
     command.args(repetition.map(|repetition| (u64::from(repetition) + 1).to_string()));
-    command.arg("--memory-mib").arg(scale.memory_mib.to_string());
+    if let Some(memory_mib) = scale.memory_mib {
+        command.arg("--memory-mib").arg(memory_mib.to_string());
+    }
     command.arg("--percent").arg(scale.percent.to_string());
     let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {

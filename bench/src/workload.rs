@@ -72,6 +72,11 @@ impl Workload {
         matches!(self, Self::GetUniform | Self::GetZipf | Self::GetLarge | Self::Scan | Self::Overwrite)
     }
 
+    fn memory_bytes(self, scale: &Scale) -> usize {
+        let reads = matches!(self, Self::GetUniform | Self::GetZipf | Self::GetLarge | Self::Scan);
+        scale.memory_mib.unwrap_or(if reads { 512 } else { 192 }) << 20
+    }
+
     /// Objects of the store, and fields of each.
     fn shape(self) -> (u32, u32) {
         if self == Self::GetLarge { (1, FIELDS_LARGE) } else { (OBJECTS, FIELDS) }
@@ -84,14 +89,14 @@ impl Workload {
 
     /// Fills the store.
     pub(crate) fn prepare(self, engine: EngineName, store: &Path, scale: &Scale) -> Outcome<()> {
-        let mut engine = engine.open(store, scale.memory_mib << 20)?;
+        let mut engine = engine.open(store, self.memory_bytes(scale))?;
         engine.load(&self.records(), 0)?;
         engine.close()
     }
 
     /// Takes one sample.
     pub(crate) fn sample(self, name: EngineName, store: &Path, seed: u64, scale: &Scale) -> Outcome<Sample> {
-        let mut engine = name.open(store, scale.memory_mib << 20)?;
+        let mut engine = name.open(store, self.memory_bytes(scale))?;
         let sample = measure_on(self, engine.as_mut(), &name.to_string(), seed, scale.percent)?;
         engine.close()?;
         Ok(sample)

@@ -6,6 +6,7 @@
 #[macro_use]
 pub mod lab;
 
+mod append;
 mod batch;
 mod catalog;
 mod checkpoint;

@@ -91,7 +91,7 @@ impl Opening {
         let writer = self.page_writer(&store);
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let first = ManifestEdit::default();
-        let (manifest, log) = self.begin_epoch((database, 1), 1, next_slot, first).await?;
+        let (manifest, log) = self.begin_epoch(database, 1, next_slot, first).await?;
         Ok(Start { store, writer, manifest, log, catalog: None, lsn: Lsn(0) })
     }
 
@@ -150,8 +150,7 @@ impl Opening {
             }
         };
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
-        let next = (state.database, state.epoch + 1);
-        let (manifest, log) = self.begin_epoch(next, state.edit + 1, next_slot, edit).await?;
+        let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, next_slot, edit).await?;
         store.release(retired);
         self.clean_up(replay.into_files(), &log, &store, &writer, names).await?;
         Ok(Start { store, writer, manifest, log, catalog, lsn })
@@ -208,14 +207,16 @@ impl Opening {
         Ok(table)
     }
 
-    /// Makes a log and a manifest for a new epoch. From the return on, the state that `edit` names is the database.
+    /// Makes a log and a manifest for a new epoch, whose name is random: the log of an attempt that was cut short, with
+    /// files whose removal was not durable, must not pass for this one's. From the return on, the state that `edit` names is the database.
     async fn begin_epoch(
         &self,
-        (database, epoch): ([u8; 16], u64),
+        database: [u8; 16],
         number: u64,
         slot: u64,
         mut edit: ManifestEdit,
     ) -> Result<(Manifest, Log)> {
+        let epoch = self.env.random_u64();
         let header = SegmentHeader {
             database,
             epoch,

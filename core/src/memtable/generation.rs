@@ -1,7 +1,7 @@
 //! One generation of the memtable.
 
-use super::append::AppendVec;
 use super::table::{Hashed, Table};
+use crate::append::AppendVec;
 use crate::batch::{self, Op};
 use crate::codec::Malformed;
 use crate::database::Kind;

@@ -4,7 +4,6 @@
 //! removed or moved until the whole generation is dropped, so a reader that holds the generation may keep references.
 //! A generation is frozen by publishing an empty one in its place.
 
-mod append;
 mod generation;
 mod table;
 

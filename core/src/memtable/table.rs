@@ -1,6 +1,6 @@
 //! A hash table from names to nodes, for one writer and any number of readers without a lock.
 
-use super::append::AppendVec;
+use crate::append::AppendVec;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 const EMPTY: u32 = u32::MAX;

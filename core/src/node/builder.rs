@@ -38,7 +38,7 @@ impl NodeBuilder {
     /// An empty builder of nodes at `level` that are cut at `page_bytes`.
     ///
     /// # Panics
-    /// If `page_bytes` or `level` is out of range.
+    /// If `page_bytes` is not within [`PAGE_BYTES_MIN`]`..=`[`PAGE_BYTES_MAX`], or `level` not below [`LEVELS_MAX`].
     #[must_use]
     pub fn new(level: u8, page_bytes: usize) -> Self {
         assert!(

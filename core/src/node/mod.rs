@@ -39,8 +39,11 @@ mod builder;
 mod reader;
 mod varint;
 
-pub use builder::{NodeBuilder, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
-pub use reader::{Node, NodeDamage};
+pub use builder::NodeBuilder;
+pub use reader::Node;
+
+#[cfg(test)]
+mod tests;
 
 use xxhash_rust::xxh3::xxh3_64;
 

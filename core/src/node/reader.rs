@@ -160,7 +160,6 @@ impl Node {
     /// Number of records; never 0.
     #[must_use]
     #[inline]
-    #[expect(clippy::len_without_is_empty, reason = "a node is never empty")]
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
@@ -388,8 +387,10 @@ impl Node {
         usize::from(u16::from_le_bytes(self.all_slots()[index]))
     }
 
+    /// Where the record at `index` starts, within the image.
+    #[must_use]
     #[inline]
-    fn record_at(&self, index: usize) -> usize {
+    pub fn record_at(&self, index: usize) -> usize {
         self.records_at as usize + self.slot(index)
     }
 

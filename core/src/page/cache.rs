@@ -1,8 +1,9 @@
 //! Pages in memory, within a budget.
 
+use crate::append::AppendVec;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex, OnceLock};
+use crate::sync::{Arc, Mutex};
 use crate::tree::{PageId, PageRef};
 use arc_swap::{ArcSwapOption, Guard};
 use std::collections::VecDeque;
@@ -10,12 +11,10 @@ use std::ops::Deref;
 
 /// What a cached page costs beyond its image.
 const PAGE_OVERHEAD: usize = 128;
-const SLOTS_PER_CHUNK: usize = 1024;
-const CHUNKS: usize = 1 << 16;
 
 /// A flat table of slots, one per page id. A hit takes no lock and counts no reference.
 pub(crate) struct Cache {
-    chunks: Box<[OnceLock<Box<[ArcSwapOption<Entry>]>>]>,
+    slots: AppendVec<ArcSwapOption<Entry>>,
     budget: usize,
     bytes: AtomicUsize,
     /// Candidates for eviction, oldest first: a clock (second chance).
@@ -56,7 +55,7 @@ impl Deref for CachedPage {
 impl Cache {
     pub(crate) fn new(budget: usize) -> Self {
         Self {
-            chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
+            slots: AppendVec::new(),
             budget,
             bytes: AtomicUsize::new(0),
             clock: Mutex::new(VecDeque::new()),
@@ -65,8 +64,8 @@ impl Cache {
     }
 
     fn slot(&self, id: PageId) -> Option<&ArcSwapOption<Entry>> {
-        let chunk = self.chunks.get(id.0 as usize / SLOTS_PER_CHUNK)?.get()?;
-        Some(&chunk[id.0 as usize % SLOTS_PER_CHUNK])
+        let index = u32::try_from(id.0).ok()?;
+        (index < self.slots.len()).then(|| self.slots.get(index))
     }
 
     /// The page, if it is cached.
@@ -89,12 +88,14 @@ impl Cache {
 
     /// Adds a page, and evicts others until the budget holds.
     pub(crate) fn insert(&self, page: PageRef, node: Arc<Node>) {
-        let Some(chunk) = self.chunks.get(page.id.0 as usize / SLOTS_PER_CHUNK) else { return };
-        let slots = chunk.get_or_init(|| (0..SLOTS_PER_CHUNK).map(|_| ArcSwapOption::empty()).collect());
         let entry = Arc::new(Entry { page, node, referenced: AtomicBool::new(false) });
         let mut clock = self.clock.lock();
+        while u64::from(self.slots.len()) <= page.id.0 {
+            self.slots.push(ArcSwapOption::empty());
+        }
+        let slot = self.slots.get(page.id.0 as u32);
         self.bytes.fetch_add(entry.charge(), Ordering::Relaxed);
-        if let Some(replaced) = slots[page.id.0 as usize % SLOTS_PER_CHUNK].swap(Some(entry)) {
+        if let Some(replaced) = slot.swap(Some(entry)) {
             self.bytes.fetch_sub(replaced.charge(), Ordering::Relaxed);
         }
         clock.push_back(page);

@@ -1,5 +1,6 @@
 //! Applying a sorted list of edits: a new tree that shares all untouched pages with the old one.
 
+use super::interval::Interval;
 use super::pages::{PageEditor, PageRef};
 use super::rewrite::{Rewrite, load_child};
 use crate::error::Result;
@@ -74,8 +75,8 @@ pub async fn apply<E: PageEditor>(
 struct Step {
     page: PageRef,
     branch: Arc<Node>,
-    /// Inclusive lower bound of what the branch holds.
-    lower_bound: Vec<u8>,
+    /// What routes to the branch.
+    interval: Interval,
     /// Index of the child that is being visited: those before it are done with.
     child: usize,
     /// End of the edits that route to this branch.
@@ -116,7 +117,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
     /// Visits, in order, the leaves to which edits route, and those that have to take in what their neighbours carry.
     async fn rewrite_tree(&mut self, root: PageRef) -> Result<()> {
         let node = self.rewrite.editor().load(root).await?;
-        self.visit(root, node, Vec::new(), self.edits.len()).await?;
+        self.visit(root, node, Interval::default(), self.edits.len()).await?;
         while let Some(step) = self.path.last_mut() {
             let children = step.branch.len();
             let next = if self.rewrite.carries_below(step.level()) {
@@ -127,7 +128,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
                 children
             };
             if step.replaced {
-                self.rewrite.keep_children(&step.branch, &step.lower_bound, step.child..next).await?;
+                self.rewrite.keep_children(&step.branch, &step.interval.low, step.child..next).await?;
             }
             step.child = next;
             if next == children {
@@ -135,9 +136,12 @@ impl<E: PageEditor> Apply<'_, '_, E> {
                 continue;
             }
             let page = step.branch.child(next);
-            let (lower_bound, edits_end) = route(step, next, self.edits, self.routed);
-            let node = load_child(self.rewrite.editor(), page, step.level() - 1).await?;
-            self.visit(page, node, lower_bound, edits_end).await?;
+            let interval = step.interval.of_child(&step.branch, next);
+            let edits = &self.edits[self.routed..step.edits_end];
+            let edits_end =
+                self.routed + interval.high.as_ref().map_or(edits.len(), |high| run_below(edits, high));
+            let node = load_child(self.rewrite.editor(), page, step.level() - 1, &interval).await?;
+            self.visit(page, node, interval, edits_end).await?;
         }
         Ok(())
     }
@@ -146,16 +150,16 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         &mut self,
         page: PageRef,
         node: Arc<Node>,
-        lower_bound: Vec<u8>,
+        interval: Interval,
         edits_end: usize,
     ) -> Result<()> {
         if node.level() == 0 {
-            let replaced = self.edit_leaf(page, &node, &lower_bound, self.routed..edits_end).await?;
+            let replaced = self.edit_leaf(page, &node, &interval.low, self.routed..edits_end).await?;
             self.routed = edits_end;
             return self.leave_child(replaced).await;
         }
         let absorbs = self.rewrite.carries(usize::from(node.level()));
-        self.path.push(Step { page, branch: node, lower_bound, child: 0, edits_end, replaced: false });
+        self.path.push(Step { page, branch: node, interval, child: 0, edits_end, replaced: false });
         if absorbs { self.replace_path().await } else { Ok(()) }
     }
 
@@ -212,7 +216,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         for step in self.path.iter_mut().filter(|step| !step.replaced) {
             step.replaced = true;
             self.rewrite.editor().retire(step.page);
-            self.rewrite.keep_children(&step.branch, &step.lower_bound, 0..step.child).await?;
+            self.rewrite.keep_children(&step.branch, &step.interval.low, 0..step.child).await?;
         }
         Ok(())
     }
@@ -232,7 +236,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         step.child += 1;
         if step.replaced && !replaced {
             let kept = step.child - 1..step.child;
-            self.rewrite.keep_children(&step.branch, &step.lower_bound, kept).await?;
+            self.rewrite.keep_children(&step.branch, &step.interval.low, kept).await?;
         }
         Ok(())
     }
@@ -248,23 +252,6 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         self.applied.added += u64::from(old.is_none());
         self.applied.removed += u64::from(new.is_none());
     }
-}
-
-/// Lower bound of the child at `index`, and the end of the edits that route to it.
-fn route(step: &Step, index: usize, edits: &[(&[u8], Edit<'_>)], routed: usize) -> (Vec<u8>, usize) {
-    let mut bound = Vec::new();
-    let end = if index + 1 < step.branch.len() {
-        step.branch.key(index + 1, &mut bound);
-        routed + run_below(&edits[routed..step.edits_end], &bound)
-    } else {
-        step.edits_end
-    };
-    if index > 0 {
-        step.branch.key(index, &mut bound);
-    } else {
-        bound.clone_from(&step.lower_bound);
-    }
-    (bound, end)
 }
 
 /// Number of edits with keys below `bound`. Cheap if there are few of them.

@@ -11,17 +11,18 @@
 //! there.
 
 mod apply;
+mod interval;
 mod lookup;
 mod pages;
 mod rewrite;
 mod scan;
 mod walk;
 
-pub use apply::{Applied, Edit, apply};
+pub use apply::{Edit, apply};
 pub use lookup::lookup;
 pub use pages::{Attempt, PageEditor, PageId, PageRef, PageSource, Pages};
-pub use scan::{LeafEnd, scan_leaf};
-pub use walk::{Inspector, Verified, verify, walk};
+pub use scan::scan_leaf;
+pub use walk::{Inspector, verify, walk};
 
 #[cfg(test)]
 mod tests;

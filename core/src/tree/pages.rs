@@ -70,8 +70,8 @@ pub trait PageSource: Send + Sync {
 
 /// How a checkpoint makes the pages of a new tree.
 pub trait PageEditor: PageSource {
-    /// The size at which pages are cut, frame included; within
-    /// [`PAGE_BYTES_MIN`](crate::node::PAGE_BYTES_MIN)`..=`[`PAGE_BYTES_MAX`](crate::node::PAGE_BYTES_MAX).
+    /// The size at which pages are cut, frame included, as [`NodeBuilder::new`](crate::node::NodeBuilder::new)
+    /// accepts it.
     fn page_bytes(&self) -> usize;
 
     /// Gives `image` an id and a sealed frame, and writes it.

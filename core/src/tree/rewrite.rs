@@ -16,6 +16,7 @@
 //!
 //! At the right edge of the tree a full page and its overflow do not share evenly: there, keys are often appended.
 
+use super::interval::Interval;
 use super::pages::{PageEditor, PageRef, PageSource, check_level};
 use crate::error::Result;
 use crate::node::{Node, NodeBuilder, common_prefix_len};
@@ -288,8 +289,9 @@ impl<'e, E: PageEditor> Rewrite<'e, E> {
         let first = parent.open.len() == 1;
         let Some((key, child)) = parent.open.pop_child() else { return Ok(()) };
         let bound = if first { std::mem::take(&mut parent.lower_bound) } else { key };
-        let left = load_child(self.editor, child, index).await?;
-        let level = &mut self.levels[index];
+        let interval = Interval { low: bound, high: Some(self.levels[index].lower_bound.clone()) };
+        let left = load_child(self.editor, child, index, &interval).await?;
+        let (bound, level) = (interval.low, &mut self.levels[index]);
         if left.image().len() + level.open.bytes() > self.page_bytes {
             self.levels[index + 1].push_child(&bound, child);
             return Ok(());
@@ -310,7 +312,7 @@ impl<'e, E: PageEditor> Rewrite<'e, E> {
         let (_, mut root) = level.open.pop_child().expect("the branch has one child");
         index -= 1;
         while kept && index > 0 {
-            let node = load_child(self.editor, root, index).await?;
+            let node = load_child(self.editor, root, index, &Interval::default()).await?;
             if node.len() > 1 {
                 break;
             }
@@ -352,11 +354,18 @@ impl<'e, E: PageEditor> Rewrite<'e, E> {
     }
 }
 
-/// Loads a page that must be at `level`.
-pub(super) async fn load_child<S: PageSource>(source: &S, page: PageRef, level: usize) -> Result<Arc<Node>> {
+/// Loads a page that must be at `level` and hold keys of `interval` only: damage that its checksum does not show must
+/// not put keys out of order in the pages that are made of it.
+pub(super) async fn load_child<S: PageSource>(
+    source: &S,
+    page: PageRef,
+    level: usize,
+    interval: &Interval,
+) -> Result<Arc<Node>> {
     let node = source.load(page).await?;
     let parent = u8::try_from(level + 1).expect("a tree has few levels");
     check_level(page, &node, Some(parent))?;
+    interval.check(page, &node)?;
     Ok(node)
 }
 

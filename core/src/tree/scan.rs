@@ -5,6 +5,9 @@ use crate::error::Result;
 use crate::node::Node;
 use std::ops::{Bound, ControlFlow};
 
+/// Takes a key and its value, and says whether to go on.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+
 /// Where the scan of a leaf ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeafEnd {
@@ -25,7 +28,7 @@ pub fn scan_leaf<P: Pages>(
     root: PageRef,
     from: Bound<&[u8]>,
     scratch: &mut Vec<u8>,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    visit: &mut Visit<'_>,
 ) -> Result<Attempt<LeafEnd>> {
     let key = match from {
         Bound::Included(key) | Bound::Excluded(key) => key,
@@ -58,7 +61,7 @@ fn visit_entries(
     leaf: &Node,
     from: Bound<&[u8]>,
     scratch: &mut Vec<u8>,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    visit: &mut Visit<'_>,
 ) -> ControlFlow<()> {
     let start = match from {
         Bound::Unbounded => 0,

@@ -4,10 +4,13 @@
 //! freed while the new tree still has it; a change that rewrites more than its path. Random sequences over small pages
 //! reach every shape of tree; after each change the whole tree is verified and compared.
 
+use super::apply::Applied;
+use super::scan::LeafEnd;
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::Node;
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
@@ -25,11 +28,23 @@ struct MemoryPages {
     next: u64,
     written: Vec<PageRef>,
     retired: Vec<PageRef>,
+    /// How many more pages fit.
+    writes_left: usize,
+    /// The most pages that were held at once when one was loaded.
+    held_max: AtomicUsize,
 }
 
 impl MemoryPages {
     fn new(page_bytes: usize) -> Self {
-        Self { page_bytes, pages: BTreeMap::new(), next: 1, written: Vec::new(), retired: Vec::new() }
+        Self {
+            page_bytes,
+            pages: BTreeMap::new(),
+            next: 1,
+            written: Vec::new(),
+            retired: Vec::new(),
+            writes_left: usize::MAX,
+            held_max: AtomicUsize::new(0),
+        }
     }
 
     fn node(&self, page: PageRef) -> Option<Arc<Node>> {
@@ -55,7 +70,10 @@ impl MemoryPages {
 
 impl PageSource for MemoryPages {
     async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
-        self.node(page).ok_or_else(|| Error::corruption(page.id, 0, "a page", "none"))
+        let node = self.node(page).ok_or_else(|| Error::corruption(page.id, 0, "a page", "none"))?;
+        let held = self.pages.values().filter(|(_, node)| Arc::strong_count(node) > 1).count();
+        self.held_max.fetch_max(held, Relaxed);
+        Ok(node)
     }
 }
 
@@ -65,6 +83,10 @@ impl PageEditor for MemoryPages {
     }
 
     async fn write(&mut self, image: Vec<u8>) -> Result<PageRef> {
+        if self.writes_left == 0 {
+            return Err(Error::new(ErrorKind::DiskFull, "no space left"));
+        }
+        self.writes_left -= 1;
         let page = PageRef { id: PageId(self.next), checksum: xxh3_64(&image) };
         self.next += 1;
         self.pages.insert(

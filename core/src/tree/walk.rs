@@ -1,9 +1,12 @@
 //! Visiting all pages of a tree: to free it, and to verify it.
 
+use super::interval::Interval;
 use super::pages::{PageRef, PageSource, check_level};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::node::Node;
 use crate::sync::Arc;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 /// Visits every page of the tree under `root`, each after all below it. Loads branches only, besides the root.
 ///
@@ -72,7 +75,7 @@ pub async fn verify<S: PageSource>(
     inspector: &mut impl Inspector,
 ) -> Result<Verified> {
     let mut verify = Verify { verified: Verified::default(), inspector, path: Vec::new() };
-    verify.visit(source, root, None, Interval { low: Vec::new(), high: None }).await?;
+    verify.visit(source, root, None, Interval::default()).await?;
     while let Some(step) = verify.path.last_mut() {
         let Some((page, interval)) = step.next_child() else {
             verify.path.pop();
@@ -82,18 +85,6 @@ pub async fn verify<S: PageSource>(
         verify.visit(source, page, Some(parent), interval).await?;
     }
     Ok(verify.verified)
-}
-
-/// The keys from `low` on and below `high`.
-struct Interval {
-    low: Vec<u8>,
-    high: Option<Vec<u8>>,
-}
-
-impl Interval {
-    fn holds(&self, key: &[u8]) -> bool {
-        &self.low[..] <= key && self.high.as_deref().is_none_or(|high| key < high)
-    }
 }
 
 struct Step {
@@ -109,15 +100,7 @@ impl Step {
             return None;
         }
         self.child += 1;
-        let bound = |index| {
-            let mut key = Vec::new();
-            self.branch.key(index, &mut key);
-            key
-        };
-        let low = if index == 0 { self.interval.low.clone() } else { bound(index) };
-        let last = index + 1 == self.branch.len();
-        let high = if last { self.interval.high.clone() } else { Some(bound(index + 1)) };
-        Some((self.branch.child(index), Interval { low, high }))
+        Some((self.branch.child(index), self.interval.of_child(&self.branch, index)))
     }
 }
 
@@ -138,62 +121,42 @@ impl<I: Inspector> Verify<'_, I> {
         if !self.inspector.page(page) {
             return Ok(());
         }
-        let loaded = match source.load(page).await {
-            Ok(node) => check_level(page, &node, parent).map(|()| node),
-            Err(error) => Err(error),
-        };
-        let node = match loaded {
+        let node = match source.load(page).await {
             Ok(node) => node,
-            Err(error) if error.kind() == ErrorKind::Corruption => return self.damaged(page, &error),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                self.verified.findings.push(format!("{}: {error}", page.id));
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         self.verified.pages += 1;
+        if let Err(error) = check_level(page, &node, parent) {
+            self.verified.findings.push(error.to_string());
+            return Ok(());
+        }
+        if let Err(error) = interval.check(page, &node) {
+            self.verified.findings.push(error.to_string());
+        }
         if node.level() == 0 {
-            self.verify_leaf(page, &node, &interval);
+            self.verify_leaf(page, &node);
         } else {
-            self.verify_bounds(page, &node, &interval);
             self.path.push(Step { branch: node, interval, child: 0 });
         }
         Ok(())
     }
 
-    fn damaged(&mut self, page: PageRef, error: &Error) -> Result<()> {
-        self.verified.findings.push(format!("{}: {error}", page.id));
-        Ok(())
-    }
-
-    /// Keys ascend within a node, or it would not have been loaded: the first and the last stand for all.
-    fn verify_bounds(&mut self, page: PageRef, node: &Node, interval: &Interval) {
-        let mut key = Vec::new();
-        let first_keyed = usize::from(node.level() > 0);
-        for index in [first_keyed, node.len() - 1] {
-            if index < first_keyed || index >= node.len() {
-                continue;
-            }
-            node.key(index, &mut key);
-            if !interval.holds(&key) {
-                self.verified.findings.push(format!(
-                    "{}: key {} of record {index} is outside of the interval that routes to the page",
-                    page.id,
-                    key.escape_ascii(),
-                ));
-            }
-        }
-    }
-
-    fn verify_leaf(&mut self, page: PageRef, leaf: &Node, interval: &Interval) {
-        self.verify_bounds(page, leaf, interval);
+    fn verify_leaf(&mut self, page: PageRef, leaf: &Node) {
         if let Some(index) = leaf.wrong_fingerprint() {
             let finding = format!("{}: the fingerprint of record {index} is not that of its key", page.id);
             self.verified.findings.push(finding);
         }
-        let mut key = Vec::new();
-        for index in 0..leaf.len() {
-            leaf.key(index, &mut key);
-            let value = leaf.value(index);
+        let mut scratch = Vec::new();
+        let visited = leaf.visit_from(0, &mut scratch, |key, value| {
             self.verified.entries += 1;
             self.verified.bytes += (key.len() + value.len()) as u64;
-            self.inspector.entry(page, &key, value);
-        }
+            self.inspector.entry(page, key, value);
+            ControlFlow::<Infallible>::Continue(())
+        });
+        let ControlFlow::Continue(()) = visited;
     }
 }

@@ -97,6 +97,8 @@ enum Flight {
 struct Landing {
     upto: Lsn,
     synced: bool,
+    writes: u64,
+    syncs: u64,
 }
 
 impl Log {
@@ -174,7 +176,7 @@ impl Log {
     }
 
     /// Waits until `lsn` has reached `level`. At `Buffered` this only bounds the memory that the buffer takes.
-    pub(crate) async fn reach(self: &Arc<Self>, lsn: Lsn, level: Durability) -> Result<()> {
+    pub(crate) async fn reach(&self, lsn: Lsn, level: Durability) -> Result<()> {
         loop {
             let mut landed = std::pin::pin!(self.landed.notified());
             let flight = {
@@ -205,7 +207,9 @@ impl Log {
     }
 
     /// Takes everything that is buffered and makes the flight that writes it, and with `sync` also syncs it.
-    fn depart(self: &Arc<Self>, tail: &mut Tail, sync: bool) -> BoxFuture<'static, DiskResult<Landing>> {
+    ///
+    /// The flight does not hold the log: an orphaned one is held by the log.
+    fn depart(&self, tail: &mut Tail, sync: bool) -> BoxFuture<'static, DiskResult<Landing>> {
         tail.close_buffer();
         let writes = std::mem::take(&mut tail.unwritten);
         let upto = tail.appended;
@@ -217,22 +221,21 @@ impl Log {
                 syncs.drain(..syncs.len().saturating_sub(1));
             }
         }
-        let log = self.clone();
+        let landing = Landing { upto, synced: sync, writes: writes.len() as u64, syncs: syncs.len() as u64 };
+        let env = sync.then(|| self.env.clone());
         Box::pin(async move {
             let writes: Vec<_> =
                 writes.into_iter().map(|(segment, offset, data)| segment.file.write_at(offset, data)).collect();
             for write in writes {
                 write.await?;
-                log.writes.fetch_add(1, Ordering::Relaxed);
             }
-            if sync {
-                log.env.point("log written").await;
+            if let Some(env) = env {
+                env.point("log written").await;
             }
             for segment in syncs {
                 segment.file.sync_data().await?;
-                log.syncs.fetch_add(1, Ordering::Relaxed);
             }
-            Ok(Landing { upto, synced: sync })
+            Ok(landing)
         })
     }
 
@@ -246,6 +249,8 @@ impl Log {
                     tail.durable = tail.durable.max(landing.upto);
                 }
                 drop(tail);
+                self.writes.fetch_add(landing.writes, Ordering::Relaxed);
+                self.syncs.fetch_add(landing.syncs, Ordering::Relaxed);
                 self.landed.notify_waiters();
             }
             Err(error) => {
@@ -319,15 +324,7 @@ impl Log {
         if file.is_some() {
             reached!("log segment recycled");
         }
-        match prepare_segment(&self.env, &self.directory, &header, slot, file).await {
-            Ok(segment) => Ok(segment),
-            Err(error) => {
-                // The index was not used: the order of segments must not have a hole.
-                let mut tail = self.lock();
-                tail.next_index = index;
-                Err(error)
-            }
-        }
+        prepare_segment(&self.env, &self.directory, &header, slot, file).await
     }
 
     /// Gives up every segment before `index`; returns the slots of files to remove.
