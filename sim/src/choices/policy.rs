@@ -26,8 +26,8 @@ pub const DELAYS: [Duration; 8] = [
 const DENSITIES: [u64; 8] = [50, 76, 114, 173, 261, 394, 596, 900];
 
 const CRASH_POINTS_DEFAULT: u64 = 1000;
-/// Opening a small database passes about this many crash points.
-const RECOVERY_CRASH_POINTS: u64 = 32;
+/// Opening or creating a small database passes about this many crash points.
+const OPENING_CRASH_POINTS: u64 = 32;
 
 pub(super) struct Policy {
     random: SplitMix64,
@@ -98,18 +98,21 @@ impl Policy {
         if limit > 2 && self.random.chance(1, 4) { 2 } else { 1 }
     }
 
-    /// A crash in nearly every first life and most second ones, half of these inside recovery; later lives crash
-    /// ever more rarely, so a run ends.
+    /// A crash in nearly every first life and most second ones, half of these while the database is opened; later
+    /// lives crash ever more rarely, so a run ends. Creating the database is passed over most of the time: otherwise
+    /// its few crash points, the first of the run, would take half of all crashes.
     fn draw_crash(&mut self, life: u32) -> Option<u64> {
-        let (sixteenths, recovery) = match life {
-            0 => (15, false),
+        let (sixteenths, opening) = match life {
+            0 => (15, self.random.chance(1, 8)),
             1 => (11, self.random.chance(1, 2)),
             2 => (5, self.random.chance(1, 2)),
             _ => (2, self.random.chance(1, 2)),
         };
-        let crash_points =
-            if recovery { RECOVERY_CRASH_POINTS.min(self.crash_points) } else { self.crash_points };
-        let crash_in = self.random.log_uniform(crash_points);
+        let crash_in = if opening {
+            1 + self.random.below(OPENING_CRASH_POINTS)
+        } else {
+            OPENING_CRASH_POINTS + self.random.log_uniform(self.crash_points)
+        };
         self.random.chance(sixteenths, 16).then_some(crash_in)
     }
 }
