@@ -167,12 +167,15 @@ impl Log {
         if tail.poison.is_none() {
             tail.poison = Some(Error::new(
                 ErrorKind::Poisoned,
-                format!("no more writes since an earlier failure ({cause}); reopen the database to see what survived"),
+                format!(
+                    "no more writes since an earlier failure ({cause}); reopen the database to see what survived"
+                ),
             ));
         }
         drop(tail);
         self.landed.notify_waiters();
         self.spare_answered.notify_waiters();
+        self.spare_wanted.notify_one();
     }
 
     /// Waits until `lsn` has reached `level`. At `Buffered` this only bounds the memory that the buffer takes.
@@ -224,8 +227,10 @@ impl Log {
         let landing = Landing { upto, synced: sync, writes: writes.len() as u64, syncs: syncs.len() as u64 };
         let env = sync.then(|| self.env.clone());
         Box::pin(async move {
-            let writes: Vec<_> =
-                writes.into_iter().map(|(segment, offset, data)| segment.file.write_at(offset, data)).collect();
+            let writes: Vec<_> = writes
+                .into_iter()
+                .map(|(segment, offset, data)| segment.file.write_at(offset, data))
+                .collect();
             for write in writes {
                 write.await?;
             }
@@ -280,9 +285,9 @@ impl Log {
         }
     }
 
-    /// The task that keeps a spare segment ready.
+    /// The task that keeps a spare segment ready, until nothing may be written any more.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
-        loop {
+        while self.lock().writable().is_ok() {
             if self.lock().spare.is_none() {
                 let prepared = self.prepare_spare().await;
                 let mut tail = self.lock();
@@ -357,6 +362,7 @@ impl Log {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.spare_answered.notify_waiters();
+        self.spare_wanted.notify_one();
     }
 }
 
