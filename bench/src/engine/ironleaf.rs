@@ -6,6 +6,7 @@ use crate::measure::Tally;
 use crate::workload::LOAD_BATCH;
 use ironleaf::env::{Env, os::environment_on};
 use ironleaf::{Database, Durability, Options, WriteBatch};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
