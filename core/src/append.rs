@@ -27,8 +27,8 @@ impl<T> AppendVec<T> {
     pub(crate) fn push(&self, value: T) -> u32 {
         let index = self.len.load(Ordering::Relaxed);
         let (bucket, offset) = locate(index);
-        let slots = self.buckets[bucket]
-            .get_or_init(|| (0..bucket_len(bucket)).map(|_| OnceLock::new()).collect());
+        let slots =
+            self.buckets[bucket].get_or_init(|| (0..bucket_len(bucket)).map(|_| OnceLock::new()).collect());
         assert!(slots[offset].set(value).is_ok(), "one writer at a time");
         self.len.store(index + 1, Ordering::Release);
         index

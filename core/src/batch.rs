@@ -81,7 +81,12 @@ impl WriteBatch {
     }
 
     /// Sets a field of a hash, blindly.
-    pub fn set(&mut self, key: impl AsRef<[u8]>, field: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+    pub fn set(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> &mut Self {
         self.push(Op::Set, key.as_ref(), field.as_ref(), value.as_ref())
     }
 
@@ -101,7 +106,12 @@ impl WriteBatch {
     }
 
     /// Sets a field of a hash; the outcome is the value before.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, field: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+    pub fn insert(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> &mut Self {
         self.counted().set(key, field, value)
     }
 
@@ -127,7 +137,10 @@ impl WriteBatch {
         }
         for (what, bytes) in [("key", key), ("field or member", name)] {
             if bytes.len() > NAME_BYTES_LIMIT {
-                self.refuse(format!("a {what} of {} bytes is too long; at most {NAME_BYTES_LIMIT}", bytes.len()));
+                self.refuse(format!(
+                    "a {what} of {} bytes is too long; at most {NAME_BYTES_LIMIT}",
+                    bytes.len()
+                ));
             }
         }
         self.longest_value = self.longest_value.max(value.len());
@@ -150,7 +163,10 @@ impl WriteBatch {
     /// Why the batch cannot be committed, if so.
     pub(crate) fn refusal(&self, value_bytes_max: usize) -> Option<String> {
         if self.longest_value > value_bytes_max {
-            return Some(format!("a value of {} bytes is too long; at most {value_bytes_max}", self.longest_value));
+            return Some(format!(
+                "a value of {} bytes is too long; at most {value_bytes_max}",
+                self.longest_value
+            ));
         }
         self.refusal.clone()
     }
@@ -209,7 +225,12 @@ mod tests {
         let seen: Vec<_> = edits(&payload)
             .map(|edit| {
                 let edit = edit.unwrap();
-                (edit.op, payload[edit.key].to_vec(), payload[edit.name].to_vec(), payload[edit.value].to_vec())
+                (
+                    edit.op,
+                    payload[edit.key].to_vec(),
+                    payload[edit.name].to_vec(),
+                    payload[edit.value].to_vec(),
+                )
             })
             .collect();
         let b = |s: &str| s.as_bytes().to_vec();

@@ -72,7 +72,11 @@ pub const PLANTED: &[Planted] = &[
         number: 17,
         mechanism: "a sync covers the newest log segment and forgets the older ones",
     },
-    Planted { name: "first-manifest-not-synced", number: 21, mechanism: "the first manifest is never synced" },
+    Planted {
+        name: "first-manifest-not-synced",
+        number: 21,
+        mechanism: "the first manifest is never synced",
+    },
     Planted {
         name: "acknowledged-before-sync",
         number: 37,

@@ -65,7 +65,9 @@ impl Options {
         ];
         for (name, value, min, max) in limits {
             if value < min || value > max {
-                return Err(Error::invalid_input(format!("option {name} is {value}; it must be {min} to {max}")));
+                return Err(Error::invalid_input(format!(
+                    "option {name} is {value}; it must be {min} to {max}"
+                )));
             }
         }
         if !self.log_segment_bytes.is_multiple_of(512) {

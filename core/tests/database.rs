@@ -74,7 +74,11 @@ async fn random_writes_match_a_map_across_checkpoints_and_reopens() {
             }
             1..=25 => {
                 let was = db.take(&key, &field).await.unwrap();
-                assert_eq!(was, model.get_mut(&object).and_then(|fields| fields.remove(&field)), "step {step}");
+                assert_eq!(
+                    was,
+                    model.get_mut(&object).and_then(|fields| fields.remove(&field)),
+                    "step {step}"
+                );
             }
             _ => {
                 let value = vec![step as u8; next(60) as usize];
@@ -131,8 +135,11 @@ async fn verify(db: &Database, model: &BTreeMap<u32, BTreeMap<Vec<u8>, Vec<u8>>>
         assert_eq!(kind, Kind::Hash);
         found.push(String::from_utf8(key).unwrap());
     }
-    let expected: Vec<_> =
-        model.iter().filter(|(_, fields)| !fields.is_empty()).map(|(object, _)| format!("object-{object}")).collect();
+    let expected: Vec<_> = model
+        .iter()
+        .filter(|(_, fields)| !fields.is_empty())
+        .map(|(object, _)| format!("object-{object}"))
+        .collect();
     assert_eq!(found, expected);
     assert_eq!(db.check().await.unwrap().findings, []);
 }

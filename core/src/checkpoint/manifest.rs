@@ -172,13 +172,19 @@ impl ManifestState {
                 break;
             };
             let edit = ManifestEdit::decode(reader.payload(offset, &header)).map_err(|malformed| {
-                Error::corruption(path.display(), offset + malformed.offset as u64, malformed.expected, "other bytes")
+                Error::corruption(
+                    path.display(),
+                    offset + malformed.offset as u64,
+                    malformed.expected,
+                    "other bytes",
+                )
             })?;
             state.apply(header.sequence, edit);
             offset = (offset + record::record_bytes(header.payload_bytes)).next_multiple_of(SECTOR_BYTES);
             next = Some(header.sequence + 1);
         }
-        let behind = reader.find_from(offset, |header| next.is_none_or(|next| header.sequence >= next)).await?;
+        let behind =
+            reader.find_from(offset, |header| next.is_none_or(|next| header.sequence >= next)).await?;
         match (next, behind) {
             (None, _) => Err(Error::corruption(path.display(), offset, "the first edit", "no valid record")),
             (Some(next), Some((_, later))) => Err(Error::corruption(
@@ -209,7 +215,8 @@ fn encode_header(database: [u8; 16], epoch: u64, generation: u64) -> Vec<u8> {
 fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)> {
     let place = path.display();
     if sector.len() < 8 || sector[..8] != MAGIC {
-        let message = format!("{place} is not the manifest of an Ironleaf database; choose another directory");
+        let message =
+            format!("{place} is not the manifest of an Ironleaf database; choose another directory");
         return Err(if sector.is_empty() {
             Error::corruption(place, 0, "a manifest", "an empty file")
         } else {
@@ -272,7 +279,8 @@ impl Manifest {
         record::encode(&mut bytes, binding, SECTOR_BYTES, number, number - 1, &edit.encode());
         let offset = (bytes.len() as u64).next_multiple_of(SECTOR_BYTES);
         file.write_at(0, bytes.into()).await?;
-        let skip_sync = (planted!("first-manifest-not-synced") || planted!("empty-manifest-is-new")) && number == 1;
+        let skip_sync =
+            (planted!("first-manifest-not-synced") || planted!("empty-manifest-is-new")) && number == 1;
         if !skip_sync {
             file.sync_data().await?;
         }

@@ -190,7 +190,11 @@ async fn merge_inline(
 }
 
 /// Stores sorted entries in the form that their size asks for.
-async fn store_entries(writer: &mut PageWriter, kind: Kind, entries: &[(&[u8], &[u8])]) -> Result<Option<Merged>> {
+async fn store_entries(
+    writer: &mut PageWriter,
+    kind: Kind,
+    entries: &[(&[u8], &[u8])],
+) -> Result<Option<Merged>> {
     if entries.is_empty() {
         return Ok(None);
     }

@@ -164,7 +164,8 @@ impl Checkpointer {
     /// Copies what is alive out of segments that are mostly dead, as much as was written anew at most.
     async fn relocate(&mut self, stages: &[Stage]) -> Result<()> {
         let allowance = self.writer.bytes() + self.engine.options.page_segment_bytes as u64 / 4;
-        let retired: BTreeSet<PageId> = stages.iter().flat_map(|stage| stage.retired.iter().copied()).collect();
+        let retired: BTreeSet<PageId> =
+            stages.iter().flat_map(|stage| stage.retired.iter().copied()).collect();
         let victims = self.engine.store.table.lock().sparse_segments(self.writer.current_segment(), &retired);
         let mut moved = 0;
         for (segment, live) in victims {
@@ -187,7 +188,8 @@ impl Checkpointer {
             .filter(|id| is_current(id))
             .map(|id| (*id, table.location(*id).expect("a created page has a place")));
         // A page that was freed while its copy was made is nobody's: the copy stays dead.
-        let is_still_there = |id: &PageId, from: &Location| table.location(*id) == Some(*from) && is_current(id);
+        let is_still_there =
+            |id: &PageId, from: &Location| table.location(*id) == Some(*from) && is_current(id);
         let moved = written.moved.iter().filter(|(id, from, _)| is_still_there(id, from));
         let moved = moved.map(|(id, _, to)| (*id, *to));
         ManifestEdit {
@@ -282,7 +284,11 @@ impl Engine {
         let registry = self.snapshots.lock();
         let root = roots.last().expect("never empty");
         let state = self.state.load_full();
-        self.state.store(Arc::new(ReadState { active: state.active.clone(), frozen: None, root: root.clone() }));
+        self.state.store(Arc::new(ReadState {
+            active: state.active.clone(),
+            frozen: None,
+            root: root.clone(),
+        }));
         for snapshot in registry.all() {
             let (state, _) = snapshot.state();
             let holds_active = Arc::ptr_eq(&state.active, frozen);

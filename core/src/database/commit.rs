@@ -85,7 +85,11 @@ impl Engine {
             match self.attempt(&pending, bytes, &pages)? {
                 Attempted::Committed(commit) => {
                     self.counters.commits.add(1);
-                    let level = if planted!("acknowledged-before-sync") { level.min(Durability::Written) } else { level };
+                    let level = if planted!("acknowledged-before-sync") {
+                        level.min(Durability::Written)
+                    } else {
+                        level
+                    };
                     self.log.reach(commit.position, level).await?;
                     return Ok(commit);
                 }
@@ -94,7 +98,8 @@ impl Engine {
                     reached!("commit counts an object");
                     let state = self.state.load_full();
                     let at = state.active.visible();
-                    let (entries, _) = count(&self.store, &state, at, &question.key, &question.without).await?;
+                    let (entries, _) =
+                        count(&self.store, &state, at, &question.key, &question.without).await?;
                     pending.answers.insert(question.edit, Answer { is_empty: entries == 0, at });
                 }
                 Attempted::NeedsLogRoom => {
@@ -114,14 +119,18 @@ impl Engine {
         if payload_bytes > log_max {
             return Err(Error::new(
                 ErrorKind::ResourceExhausted,
-                format!("a batch of {payload_bytes} bytes does not fit into a log segment ({log_max}); split it"),
+                format!(
+                    "a batch of {payload_bytes} bytes does not fit into a log segment ({log_max}); split it"
+                ),
             ));
         }
         let memory_max = self.pace.limit();
         if bytes > memory_max {
             return Err(Error::new(
                 ErrorKind::ResourceExhausted,
-                format!("a batch that takes {bytes} bytes does not fit into a memtable ({memory_max}); split it"),
+                format!(
+                    "a batch that takes {bytes} bytes does not fit into a memtable ({memory_max}); split it"
+                ),
             ));
         }
         Ok(())
@@ -300,7 +309,8 @@ enum Checked {
 /// The kind of the object at `key`, also if its last entry is gone; `None` if the key surely holds nothing.
 fn stored_kind(state: &ReadState, pages: &PinnedPages<'_>, key: &[u8]) -> Result<Attempt<Option<Kind>>> {
     let at = state.active.visible();
-    let told = state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
+    let told =
+        state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
     if let Some(kind) = told {
         return Ok(Attempt::Done(kind));
     }
@@ -309,6 +319,7 @@ fn stored_kind(state: &ReadState, pages: &PinnedPages<'_>, key: &[u8]) -> Result
 
 /// Whether no edit behind `at` touches `key`.
 fn is_unchanged_since(state: &ReadState, key: &[u8], at: Lsn) -> bool {
-    let edited = state.memtables().filter_map(|memtable| memtable.object(key)).any(|object| object.last_edit() > at);
+    let edited =
+        state.memtables().filter_map(|memtable| memtable.object(key)).any(|object| object.last_edit() > at);
     state.root.lsn <= at && !edited
 }

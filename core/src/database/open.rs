@@ -6,9 +6,7 @@
 
 use super::engine::{Counters, Engine, ReadState, Registry, Running};
 use super::pace::Pace;
-use crate::checkpoint::{
-    Checkpointer, MANIFEST, MANIFEST_NEW, Manifest, ManifestEdit, ManifestState, merge,
-};
+use crate::checkpoint::{Checkpointer, MANIFEST, MANIFEST_NEW, Manifest, ManifestEdit, ManifestState, merge};
 use crate::env::{DirectoryLock, DiskErrorKind, Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
@@ -78,7 +76,10 @@ impl Opening {
         if !self.options.create_if_missing {
             return Err(Error::new(
                 ErrorKind::NotFound,
-                format!("there is no database at {}; create one with `create_if_missing`", self.path.display()),
+                format!(
+                    "there is no database at {}; create one with `create_if_missing`",
+                    self.path.display()
+                ),
             ));
         }
         for name in names {
@@ -127,7 +128,8 @@ impl Opening {
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
         let identity = (state.database, state.epoch);
         let mut replay =
-            Replay::open(&self.env, &self.path, names, identity, state.edit, (state.log, state.lsn.next())).await?;
+            Replay::open(&self.env, &self.path, names, identity, state.edit, (state.log, state.lsn.next()))
+                .await?;
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
@@ -194,7 +196,12 @@ impl Opening {
             let name = page_segment_name(id);
             let file = match self.env.disk.open(&self.path.join(&name), OpenMode::Read).await {
                 Err(error) if error.kind == DiskErrorKind::NotFound => {
-                    return Err(Error::corruption(name, 0, "a page segment, which the manifest names", "no file"));
+                    return Err(Error::corruption(
+                        name,
+                        0,
+                        "a page segment, which the manifest names",
+                        "no file",
+                    ));
                 }
                 opened => opened?,
             };
@@ -255,7 +262,8 @@ impl Opening {
         store.table.lock().take_dead_segments(writer.current_segment());
         let unused: Vec<_> = {
             let table = store.table.lock();
-            let is_unused = |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
+            let is_unused =
+                |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
             names.iter().filter(is_unused).collect()
         };
         for name in unused {

@@ -4,8 +4,8 @@
 //! runs, the active one may grow in proportion to its progress, so writers slow down instead of running into a wall.
 
 use crate::error::{Error, Result};
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 /// What writers may do, and what the running checkpoint has done.

@@ -109,7 +109,10 @@ pub(crate) fn damaged_record(key: &[u8], malformed: Malformed) -> Error {
 
 /// Using a key as something else than it holds.
 pub(crate) fn wrong_kind(key: &[u8], holds: Kind, wanted: Kind) -> Error {
-    let message = format!("key \"{}\" holds a {holds}, not a {wanted}; delete it first or use another key", key.escape_ascii());
+    let message = format!(
+        "key \"{}\" holds a {holds}, not a {wanted}; delete it first or use another key",
+        key.escape_ascii()
+    );
     Error::new(ErrorKind::WrongKind, message)
 }
 
@@ -180,7 +183,8 @@ pub(crate) async fn count(
             _ => {}
         }
     }
-    let told = state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
+    let told =
+        state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
     let kind = told.unwrap_or(record.map(|record| record.kind)).filter(|_| count > 0);
     Ok((count, kind))
 }
@@ -193,7 +197,9 @@ pub(crate) fn catalog_kind(
 ) -> Result<Attempt<Option<Kind>>> {
     let Some(catalog) = root.catalog else { return Ok(Attempt::Done(None)) };
     let kind = |record: &[u8]| {
-        ObjectRecord::decode(record).map(|record| record.kind).map_err(|malformed| damaged_record(key, malformed))
+        ObjectRecord::decode(record)
+            .map(|record| record.kind)
+            .map_err(|malformed| damaged_record(key, malformed))
     };
     match tree::lookup(pages, catalog, key, |record| record.map(kind).transpose())? {
         Attempt::Missing(page) => Ok(Attempt::Missing(page)),

@@ -102,8 +102,15 @@ impl Scan {
         }
         let layers = self.layers.as_mut().expect("just made");
         let from = self.from.clone();
-        let mut merge =
-            Merge { state: &state, at, edits: &layers.edits, next: layers.next_edit, to: &self.to, visit, resume: None };
+        let mut merge = Merge {
+            state: &state,
+            at,
+            edits: &layers.edits,
+            next: layers.next_edit,
+            to: &self.to,
+            visit,
+            resume: None,
+        };
         let mut next_leaf = None;
         match &layers.base {
             BaseEntries::None => {}
@@ -183,7 +190,8 @@ fn collect_edits(
         let Some(object) = memtable.object(key) else { continue };
         for field in object.fields() {
             let name = field.name();
-            if is_before(name, from) || is_after(name, to) || matches!(field.presence(at), Presence::Unknown) {
+            if is_before(name, from) || is_after(name, to) || matches!(field.presence(at), Presence::Unknown)
+            {
                 continue;
             }
             edits.push((layer as u8, field.index));
@@ -291,7 +299,9 @@ fn is_after(name: &[u8], to: &Bound<Vec<u8>>) -> bool {
 fn is_empty_range(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from >= to
+        }
         _ => false,
     }
 }
@@ -357,7 +367,10 @@ impl Keys {
                         if !key.starts_with(prefix) {
                             return ControlFlow::Break(());
                         }
-                        stored.push_back((key.to_vec(), ObjectRecord::decode(record).map(|record| record.kind)));
+                        stored.push_back((
+                            key.to_vec(),
+                            ObjectRecord::decode(record).map(|record| record.kind),
+                        ));
                         ControlFlow::Continue(())
                     })
                 })
@@ -369,7 +382,9 @@ impl Keys {
             let is_edited_next = match (edited.front(), stored.front()) {
                 (None, None) => break,
                 (Some(edited), Some((stored, _))) => &edited[..] <= &stored[..],
-                (Some(edited), None) => next_leaf.as_ref().is_none_or(|next: &Vec<u8>| &edited[..] < &next[..]),
+                (Some(edited), None) => {
+                    next_leaf.as_ref().is_none_or(|next: &Vec<u8>| &edited[..] < &next[..])
+                }
                 (None, Some(_)) => false,
             };
             if is_edited_next {

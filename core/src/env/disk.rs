@@ -64,7 +64,9 @@ impl DiskError {
         let kind = match error.kind() {
             io::ErrorKind::NotFound => DiskErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => DiskErrorKind::PermissionDenied,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                DiskErrorKind::PermissionDenied
+            }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 DiskErrorKind::Full
             }

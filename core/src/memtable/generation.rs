@@ -234,7 +234,11 @@ impl Memtable {
 
     /// Every object, in the order in which they were first edited.
     pub(crate) fn objects(&self) -> impl Iterator<Item = ObjectRef<'_>> {
-        (0..self.objects.len()).map(|index| ObjectRef { memtable: self, object: self.objects.get(index), index })
+        (0..self.objects.len()).map(|index| ObjectRef {
+            memtable: self,
+            object: self.objects.get(index),
+            index,
+        })
     }
 
     /// The field at `index`, as [`FieldRef::index`] gave it.

@@ -28,7 +28,13 @@ pub(crate) struct PageStore {
 }
 
 impl PageStore {
-    pub(crate) fn new(env: Env, directory: &Path, database: [u8; 16], table: PageTable, cache_bytes: usize) -> Self {
+    pub(crate) fn new(
+        env: Env,
+        directory: &Path,
+        database: [u8; 16],
+        table: PageTable,
+        cache_bytes: usize,
+    ) -> Self {
         Self {
             env,
             directory: directory.to_path_buf(),
@@ -74,7 +80,12 @@ impl PageStore {
     async fn read(&self, page: PageRef) -> Result<Arc<Node>> {
         let image = self.read_image(page).await?;
         let node = Node::parse(image).map_err(|damage| {
-            Error::corruption(format!("page {}", page.id.0), damage.offset as u64, damage.expected, damage.found)
+            Error::corruption(
+                format!("page {}", page.id.0),
+                damage.offset as u64,
+                damage.expected,
+                damage.found,
+            )
         })?;
         let node = Arc::new(node);
         self.cache.insert(page, node.clone());

@@ -76,7 +76,8 @@ impl PageTable {
 
     /// Puts a page in a place, in addition to what is accounted elsewhere.
     pub(crate) fn install(&mut self, id: PageId, location: Location) {
-        let segment = self.segments.get_mut(&location.segment).expect("segments are added before their pages");
+        let segment =
+            self.segments.get_mut(&location.segment).expect("segments are added before their pages");
         segment.live_bytes += u64::from(location.len);
         segment.bytes = segment.bytes.max(location.offset + u64::from(location.len));
         segment.pages.push(id);
@@ -136,10 +137,16 @@ impl PageTable {
     }
 
     /// Segments of which less than half is alive once the pages in `retired` are gone, with their live bytes.
-    pub(crate) fn sparse_segments(&self, filling: Option<u64>, retired: &BTreeSet<PageId>) -> Vec<(u64, u64)> {
-        let mut live: BTreeMap<u64, u64> = self.segments.iter().map(|(id, segment)| (*id, segment.live_bytes)).collect();
+    pub(crate) fn sparse_segments(
+        &self,
+        filling: Option<u64>,
+        retired: &BTreeSet<PageId>,
+    ) -> Vec<(u64, u64)> {
+        let mut live: BTreeMap<u64, u64> =
+            self.segments.iter().map(|(id, segment)| (*id, segment.live_bytes)).collect();
         for location in retired.iter().filter_map(|id| self.location(*id)) {
-            *live.get_mut(&location.segment).expect("a segment outlives its pages") -= u64::from(location.len);
+            *live.get_mut(&location.segment).expect("a segment outlives its pages") -=
+                u64::from(location.len);
         }
         let is_sparse =
             |id: &u64, live: &u64| Some(*id) != filling && *live > 0 && *live * 2 < self.segments[id].bytes;

@@ -50,7 +50,14 @@ pub(crate) fn record_bytes(payload_bytes: usize) -> u64 {
 }
 
 /// Appends a record that will stand at `offset` of its file.
-pub(crate) fn encode(out: &mut Vec<u8>, binding: Binding, offset: u64, sequence: u64, durable: u64, payload: &[u8]) {
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    binding: Binding,
+    offset: u64,
+    sequence: u64,
+    durable: u64,
+    payload: &[u8],
+) {
     debug_assert!(offset.is_multiple_of(ALIGNMENT), "records are aligned");
     let start = out.len();
     let len = u32::try_from(payload.len()).expect("payloads are bounded by the segment");
@@ -87,7 +94,12 @@ pub(crate) fn find_magic(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The payload of the record whose header and payload `bytes` begin with, if its checksum holds at `offset`.
-pub(crate) fn verify<'a>(bytes: &'a [u8], header: &Header, binding: Binding, offset: u64) -> Option<&'a [u8]> {
+pub(crate) fn verify<'a>(
+    bytes: &'a [u8],
+    header: &Header,
+    binding: Binding,
+    offset: u64,
+) -> Option<&'a [u8]> {
     let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + header.payload_bytes)?;
     (binding.checksum(offset, &bytes[4..24], payload) == header.checksum).then_some(payload)
 }

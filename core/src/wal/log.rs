@@ -167,7 +167,9 @@ impl Log {
         if tail.poison.is_none() {
             tail.poison = Some(Error::new(
                 ErrorKind::Poisoned,
-                format!("no more writes since an earlier failure ({cause}); reopen the database to see what survived"),
+                format!(
+                    "no more writes since an earlier failure ({cause}); reopen the database to see what survived"
+                ),
             ));
         }
         drop(tail);
@@ -224,8 +226,10 @@ impl Log {
         let landing = Landing { upto, synced: sync, writes: writes.len() as u64, syncs: syncs.len() as u64 };
         let env = sync.then(|| self.env.clone());
         Box::pin(async move {
-            let writes: Vec<_> =
-                writes.into_iter().map(|(segment, offset, data)| segment.file.write_at(offset, data)).collect();
+            let writes: Vec<_> = writes
+                .into_iter()
+                .map(|(segment, offset, data)| segment.file.write_at(offset, data))
+                .collect();
             for write in writes {
                 write.await?;
             }

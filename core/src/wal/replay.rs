@@ -152,7 +152,11 @@ impl Replay {
         Error::corruption(
             segment_name(self.segments[self.current].slot),
             offset,
-            format!("record {} ({} knew record {durable} durable)", self.next, segment_name(self.segments[witness].slot)),
+            format!(
+                "record {} ({} knew record {durable} durable)",
+                self.next,
+                segment_name(self.segments[witness].slot)
+            ),
             "no valid record",
         )
     }

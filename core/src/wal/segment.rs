@@ -103,8 +103,14 @@ mod tests {
 
     #[test]
     fn a_header_round_trips_and_any_flipped_bit_of_it_is_noticed() {
-        let header =
-            SegmentHeader { database: [3; 16], epoch: 1, index: 2, generation: 3, bytes: 4096, manifest_edit: 5 };
+        let header = SegmentHeader {
+            database: [3; 16],
+            epoch: 1,
+            index: 2,
+            generation: 3,
+            bytes: 4096,
+            manifest_edit: 5,
+        };
         let sector = header.encode();
         assert_eq!(sector.len() as u64, SECTOR_BYTES);
         assert_eq!(SegmentHeader::decode(&sector), Some(header));
