@@ -102,10 +102,7 @@ pub(crate) fn put_entry(out: &mut Vec<u8>, kind: Kind, name: &[u8], value: &[u8]
 }
 
 /// The entries of an inline body, in order.
-pub(crate) fn entries<'a>(
-    kind: Kind,
-    body: &'a [u8],
-) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), Malformed>> {
+pub(crate) fn entries(kind: Kind, body: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), Malformed>> {
     let mut reader = Reader::new(body);
     std::iter::from_fn(move || {
         if reader.remaining() == 0 {

@@ -53,9 +53,9 @@ pub struct Planted {
 /// Every planted bug.
 pub const PLANTED: &[Planted] = &[
     Planted {
-        name: "unsynced-log-checkpointed",
+        name: "recovered-pages-not-synced",
         number: 14,
-        mechanism: "a checkpoint makes pages of edits whose log records are not synced",
+        mechanism: "recovery makes pages of log records that nobody synced, and does not sync the pages either",
     },
     Planted {
         name: "empty-manifest-is-new",
@@ -106,11 +106,6 @@ pub const PLANTED: &[Planted] = &[
         name: "log-entry-not-synced",
         number: 0,
         mechanism: "the directory is not synced after a log segment was created",
-    },
-    Planted {
-        name: "stale-generation",
-        number: 18,
-        mechanism: "recycled log segments all have one generation, so stale bytes are accepted as records",
     },
 ];
 

@@ -1,4 +1,5 @@
 //! The public interface on a real directory.
+#![expect(clippy::unwrap_used, reason = "a test fails where an operation does")]
 
 use ironleaf::{Database, Durability, ErrorKind, Kind, Options, WriteBatch, env};
 use std::collections::BTreeMap;

@@ -6,6 +6,7 @@ use crate::measure::Tally;
 use crate::workload::LOAD_BATCH;
 use ironleaf::env::{Env, os::environment_on};
 use ironleaf::{Database, Durability, Options, WriteBatch};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,9 +70,15 @@ impl Engine for Ironleaf {
             let mut seen = 0;
             for start in starts {
                 let mut scan = self.database.scan(key(start.object), field(start.field).to_vec()..);
-                for _ in 0..fields {
-                    let (_, value) = scan.next().await?.ok_or("a record is missing")?;
-                    seen = fold(seen, &value);
+                let mut left = fields;
+                scan.for_each(|_, value| {
+                    seen = fold(seen, value);
+                    left -= 1;
+                    if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })
+                .await?;
+                if left > 0 {
+                    return Err("a record is missing".into());
                 }
             }
             Ok(Tally { operations: starts.len() as u64, seen, ..Tally::default() })

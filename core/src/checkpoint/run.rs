@@ -104,9 +104,7 @@ impl Checkpointer {
             return Ok(());
         };
         self.engine.env.point("memtable frozen").await;
-        if !planted!("unsynced-log-checkpointed") {
-            self.engine.log.reach(frozen.upto, Durability::Synced).await?;
-        }
+        self.engine.log.reach(frozen.upto, Durability::Synced).await?;
         let root = self.engine.state.load().root.clone();
         let stages = self.make_stages(&frozen, &root).await?;
         self.relocate(&stages).await?;

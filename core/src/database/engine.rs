@@ -14,7 +14,7 @@ use crate::wal::Log;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// An open database. Its background tasks hold it too; they end when the last handle goes.
 pub(crate) struct Engine {
@@ -146,6 +146,8 @@ pub(crate) struct Counters {
 pub(crate) struct Running {
     pub(crate) engine: Arc<Engine>,
     pub(crate) tasks: Mutex<Vec<TaskHandle>>,
+    /// Answered when the log's keeper has ended, and with it its last operation on the directory.
+    pub(crate) keeper_ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Drop for Running {

@@ -273,6 +273,10 @@ impl Database {
         }
         let appended = engine.log.lock().appended();
         let flushed = engine.log.reach(appended, Durability::Synced).await;
+        let keeper_ended = self.running.keeper_ended.lock().take();
+        if let Some(ended) = keeper_ended {
+            let _ = ended.await;
+        }
         self.running.tasks.lock().clear();
         *engine.directory_lock.lock() = None;
         flushed

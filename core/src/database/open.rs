@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Opens the database in `path`.
 pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Running> {
@@ -134,7 +134,11 @@ impl Opening {
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
         let (catalog, lsn) = self.replay(&mut replay, &mut writer, (state.catalog, state.lsn)).await?;
-        writer.sync().await?;
+        if planted!("recovered-pages-not-synced") {
+            writer.flush().await?;
+        } else {
+            writer.sync().await?;
+        }
         self.env.point("replayed pages synced").await;
         let retired = writer.take().retired;
         let edit = {
@@ -309,10 +313,16 @@ impl Opening {
         });
         let checkpointer = Checkpointer::new(engine.clone(), start.writer, start.manifest);
         let spawner = &engine.env.spawner;
+        let (keeper_ends, keeper_ended) = oneshot::channel();
+        let log = engine.log.clone();
+        let keeper = async move {
+            log.keep_spare().await;
+            let _ = keeper_ends.send(());
+        };
         let tasks = vec![
-            spawner.spawn("log-keeper", Box::pin(engine.log.clone().keep_spare())),
+            spawner.spawn("log-keeper", Box::pin(keeper)),
             spawner.spawn("checkpointer", Box::pin(checkpointer.run(receiver))),
         ];
-        Running { engine, tasks: Mutex::new(tasks) }
+        Running { engine, tasks: Mutex::new(tasks), keeper_ended: Mutex::new(Some(keeper_ended)) }
     }
 }

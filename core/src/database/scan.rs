@@ -381,10 +381,8 @@ impl Keys {
         loop {
             let is_edited_next = match (edited.front(), stored.front()) {
                 (None, None) => break,
-                (Some(edited), Some((stored, _))) => &edited[..] <= &stored[..],
-                (Some(edited), None) => {
-                    next_leaf.as_ref().is_none_or(|next: &Vec<u8>| &edited[..] < &next[..])
-                }
+                (Some(edited), Some((stored, _))) => edited[..] <= stored[..],
+                (Some(edited), None) => next_leaf.as_ref().is_none_or(|next: &Vec<u8>| edited[..] < next[..]),
                 (None, Some(_)) => false,
             };
             if is_edited_next {

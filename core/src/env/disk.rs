@@ -150,6 +150,10 @@ pub trait DirectoryLock: Send + Sync {}
 /// An open file. Reads and writes are positional and whole: short transfers are continued by the implementation.
 ///
 /// Unsynced writes have no order among each other; power loss may keep any of their 512-byte sectors.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "a file's length is asked of the disk; nobody asks whether it is 0"
+)]
 pub trait File: Send + Sync {
     /// Reads exactly `len` bytes at `offset`. `UnexpectedEnd` if the file is shorter.
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'static, DiskResult<Vec<u8>>>;

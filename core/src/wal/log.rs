@@ -175,6 +175,7 @@ impl Log {
         drop(tail);
         self.landed.notify_waiters();
         self.spare_answered.notify_waiters();
+        self.spare_wanted.notify_one();
     }
 
     /// Waits until `lsn` has reached `level`. At `Buffered` this only bounds the memory that the buffer takes.
@@ -284,9 +285,9 @@ impl Log {
         }
     }
 
-    /// The task that keeps a spare segment ready.
+    /// The task that keeps a spare segment ready, until nothing may be written any more.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
-        loop {
+        while self.lock().writable().is_ok() {
             if self.lock().spare.is_none() {
                 let prepared = self.prepare_spare().await;
                 let mut tail = self.lock();
@@ -320,7 +321,7 @@ impl Log {
             database: self.database,
             epoch: self.epoch,
             index,
-            generation: if planted!("stale-generation") { 0 } else { self.env.random_u64() },
+            generation: self.env.random_u64(),
             bytes: self.segment_bytes,
             manifest_edit: self.manifest_edit.load(Ordering::Acquire),
         };
@@ -361,6 +362,7 @@ impl Log {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.spare_answered.notify_waiters();
+        self.spare_wanted.notify_one();
     }
 }
 
