@@ -289,6 +289,11 @@ impl Executor {
         state.record(EventKind::Crash, [pick, 0, 0], || format!("crash at \"{label}\": {kind:?}"));
     }
 
+    /// Whether a crash was chosen that takes effect when the present poll ends.
+    pub(crate) fn is_crashing(&self) -> bool {
+        self.lock().crash.is_some()
+    }
+
     /// Drops the futures of aborted tasks; gives the message of a drop that panicked.
     pub(crate) fn reap(&self) -> Result<(), String> {
         loop {

@@ -373,4 +373,10 @@ impl Handle {
     pub fn crash_point(&self, label: &str) {
         self.executor.crash_point(label);
     }
+
+    /// Whether the machine goes down as soon as the present poll ends.
+    #[must_use]
+    pub fn is_crashing(&self) -> bool {
+        self.executor.is_crashing()
+    }
 }

@@ -68,6 +68,8 @@ pub enum Keep {
     AllButNewest,
     /// Nothing but the newest change.
     OnlyNewest,
+    /// Everything, but of the newest write over several sectors only the first one.
+    NewestTorn,
     /// Everything but changes of directory entries.
     NoEntries,
     /// Everything but changes of file lengths.
@@ -84,6 +86,7 @@ impl Keep {
             Self::None => "dropped_all",
             Self::AllButNewest => "one_dropped",
             Self::OnlyNewest => "one_kept",
+            Self::NewestTorn => "torn",
             Self::NoEntries => "entries_dropped",
             Self::NoLengths => "lengths_dropped",
             Self::NotInFlight => "in_flight_dropped",

@@ -148,7 +148,7 @@ fn seeds_differ_in_density_and_most_runs_crash() {
     let (mut undelayed, mut crashes) = (0, 0);
     for seed in 0..400 {
         let choices = Choices::new(Source::Seeded { seed });
-        choices.set_crash_points(40);
+        choices.set_crash_points(8);
         run(&choices);
         let fired = choices.fired();
         undelayed += u64::from(!fired.contains_key(&(Site::Wake, "client".to_owned())));

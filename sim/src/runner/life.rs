@@ -9,7 +9,7 @@ use ironleaf::env::Env;
 use ironleaf::{Database, Error};
 use ironleaf_model::{Answer, History, Outcome};
 use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use xxhash_rust::xxh3::Xxh3;
@@ -253,6 +253,10 @@ impl Client {
                 return;
             }
             self.handle.crash_point(ACKNOWLEDGED);
+            if self.handle.is_crashing() {
+                // This acknowledgement was the client's last act.
+                return pending().await;
+            }
         }
         self.handle.set_operation(None);
         drop(snapshots);

@@ -54,6 +54,7 @@ fn every_keep_names_a_class_of_the_disk() {
         Keep::None,
         Keep::AllButNewest,
         Keep::OnlyNewest,
+        Keep::NewestTorn,
         Keep::NoEntries,
         Keep::NoLengths,
         Keep::NotInFlight,
