@@ -10,7 +10,7 @@
 //! op     1 set: key, name, value   2 put: key, name   3 remove: key, name   4 delete: key
 //! ```
 
-use crate::codec::{Malformed, Reader, put_bytes};
+use crate::codec::{Malformed, Reader, put_bytes, varint_bytes};
 use crate::options::{Durability, NAME_BYTES_LIMIT};
 use std::ops::Range;
 
@@ -144,6 +144,14 @@ impl WriteBatch {
             }
         }
         self.longest_value = self.longest_value.max(value.len());
+        // The memtable keeps the payload: a batch of one edit must not waste half of it.
+        let bytes = 1 + [key, name, value]
+            .map(|part| varint_bytes(part.len() as u64) + part.len())
+            .iter()
+            .sum::<usize>();
+        if self.edits == 0 {
+            self.payload.reserve_exact(bytes);
+        }
         self.payload.push(op as u8);
         put_bytes(&mut self.payload, key);
         if op != Op::Delete {

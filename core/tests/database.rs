@@ -3,6 +3,7 @@
 
 use ironleaf::{Database, Durability, ErrorKind, Kind, Options, WriteBatch, env};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::Path;
 
 /// Options small enough that logs rotate, memtables freeze and trees split within a test.
@@ -161,5 +162,38 @@ async fn a_batch_sees_its_own_edits_and_is_refused_whole() {
     db.remove("h", "member").await.unwrap();
     db.set("h", "f", "v").await.unwrap();
     assert_eq!(db.get("h", "f").await.unwrap(), Some(b"v".to_vec()));
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_leader_of_a_group_commit_strands_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let db = open(&path, small()).await.with_durability(Durability::Synced);
+    for round in 0..200 {
+        let mut dropped: Vec<_> = (0..3)
+            .map(|n| {
+                let db = db.clone();
+                Box::pin(async move {
+                    db.set_many("dropped", [(format!("{round}-{n}-a"), "1"), (format!("{round}-{n}-b"), "2")])
+                        .await
+                })
+            })
+            .collect();
+        for future in &mut dropped {
+            let waker = std::task::Waker::noop();
+            // The first of these leads; each gets as far as it can without waiting.
+            let _ = future.as_mut().poll(&mut std::task::Context::from_waker(waker));
+        }
+        drop(dropped);
+        db.set("kept", format!("{round}"), "v").await.unwrap();
+    }
+    db.close().await.unwrap();
+    let db = open(&path, small()).await;
+    assert_eq!(db.len("kept").await.unwrap(), 200);
+    let names: Vec<_> = contents(&db, "dropped").await.into_iter().map(|(name, _)| name).collect();
+    for pair in names.chunks(2) {
+        assert_eq!(pair[0].strip_suffix(b"a"), pair[1].strip_suffix(b"b"), "a batch is whole or absent");
+    }
     db.close().await.unwrap();
 }

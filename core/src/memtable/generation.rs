@@ -11,8 +11,9 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
-/// What one edit costs beyond its bytes in the batch: a version, its share of nodes and slots.
-const EDIT_BYTES: usize = 160;
+/// What one edit costs beyond its bytes in the batch: a version, a name and their slots, each in storage that grows by
+/// doubling, and the allocation of the batch.
+const EDIT_BYTES: usize = 256;
 const NONE: u32 = u32::MAX;
 
 /// Edits of the positions in (`first`, `visible`].

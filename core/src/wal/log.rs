@@ -77,28 +77,37 @@ pub(crate) struct Tail {
     appended: Lsn,
     written: Lsn,
     durable: Lsn,
-    flight: Flight,
+    writing: Flight,
+    syncing: Flight,
     /// Why nothing may be written any more.
     poison: Option<Error>,
     closed: bool,
 }
 
-/// The one write or sync that may be under way.
+/// The one write, or the one sync, that may be under way. Writes go on while a sync waits for the disk.
 enum Flight {
     None,
-    /// Somebody drives it.
+    /// Somebody drives it, or will once the write before it has landed.
     Led,
     /// Its leader was dropped; the next who waits takes over.
-    Orphaned(BoxFuture<'static, DiskResult<Landing>>),
+    Orphaned(Journey),
 }
 
-/// What a flight achieves.
-#[derive(Clone, Copy)]
-struct Landing {
+/// What a leader drives: a write or a sync, and perhaps a sync behind the write. It does not hold the log: an orphaned
+/// one is held by the log.
+struct Journey {
+    future: BoxFuture<'static, DiskResult<()>>,
+    stage: Stage,
+    /// Positions up to here have reached the stage when the future ends well.
     upto: Lsn,
-    synced: bool,
-    writes: u64,
-    syncs: u64,
+    operations: u64,
+    then: Option<Box<Journey>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Writing,
+    Syncing,
 }
 
 impl Log {
@@ -121,7 +130,8 @@ impl Log {
             appended: last,
             written: last,
             durable: last,
-            flight: Flight::None,
+            writing: Flight::None,
+            syncing: Flight::None,
             poison: None,
             closed: false,
         };
@@ -182,7 +192,7 @@ impl Log {
     pub(crate) async fn reach(&self, lsn: Lsn, level: Durability) -> Result<()> {
         loop {
             let mut landed = std::pin::pin!(self.landed.notified());
-            let flight = {
+            let journey = {
                 let mut tail = self.lock();
                 if tail.has_reached(lsn, level) {
                     return Ok(());
@@ -193,40 +203,40 @@ impl Log {
                         format!("commit {lsn} is visible, but whether it is durable is unknown: {poison}"),
                     ));
                 }
-                match std::mem::replace(&mut tail.flight, Flight::Led) {
-                    Flight::None => Some(self.depart(&mut tail, level == Durability::Synced)),
-                    Flight::Orphaned(flight) => Some(flight),
-                    Flight::Led => {
-                        landed.as_mut().enable();
-                        None
-                    }
+                let journey = self.lead(&mut tail, level);
+                if journey.is_none() {
+                    landed.as_mut().enable();
                 }
+                journey
             };
-            match flight {
-                Some(flight) => Lead { log: self, flight: Some(flight) }.await,
+            match journey {
+                Some(journey) => Lead { log: self, journey: Some(journey) }.await,
                 None => landed.await,
             }
         }
     }
 
-    /// Takes everything that is buffered and makes the flight that writes it, and with `sync` also syncs it.
-    ///
-    /// The flight does not hold the log: an orphaned one is held by the log.
-    fn depart(&self, tail: &mut Tail, sync: bool) -> BoxFuture<'static, DiskResult<Landing>> {
-        tail.close_buffer();
-        let writes = std::mem::take(&mut tail.unwritten);
-        let upto = tail.appended;
-        let mut syncs = Vec::new();
-        if sync {
-            tail.offset = tail.offset.next_multiple_of(SECTOR_BYTES);
-            syncs = std::mem::take(&mut tail.unsynced);
-            if planted!("newer-log-synced-first") {
-                syncs.drain(..syncs.len().saturating_sub(1));
-            }
+    /// What the caller has to drive so that `level` is reached; `None` if somebody else is on the way.
+    fn lead(&self, tail: &mut Tail, level: Durability) -> Option<Journey> {
+        let wants_sync = level == Durability::Synced;
+        if let Flight::Orphaned(_) = tail.writing {
+            return tail.writing.take_over();
         }
-        let landing = Landing { upto, synced: sync, writes: writes.len() as u64, syncs: syncs.len() as u64 };
-        let env = sync.then(|| self.env.clone());
-        Box::pin(async move {
+        if let (true, Flight::Orphaned(_)) = (wants_sync, &tail.syncing) {
+            return tail.syncing.take_over();
+        }
+        let is_free =
+            matches!(tail.writing, Flight::None) && (!wants_sync || matches!(tail.syncing, Flight::None));
+        is_free.then(|| self.depart(tail, wants_sync))
+    }
+
+    /// Takes everything that is buffered and makes the journey that writes it, and with `sync` then syncs it.
+    fn depart(&self, tail: &mut Tail, sync: bool) -> Journey {
+        tail.close_buffer();
+        let upto = tail.appended;
+        let writes = std::mem::take(&mut tail.unwritten);
+        let operations = writes.len() as u64;
+        let future = Box::pin(async move {
             let writes: Vec<_> = writes
                 .into_iter()
                 .map(|(segment, offset, data)| segment.file.write_at(offset, data))
@@ -234,32 +244,60 @@ impl Log {
             for write in writes {
                 write.await?;
             }
-            if let Some(env) = env {
-                env.point("log written").await;
-            }
-            for segment in syncs {
-                segment.file.sync_data().await?;
-            }
-            Ok(landing)
-        })
+            Ok(())
+        });
+        tail.writing = Flight::Led;
+        let then = sync.then(|| Box::new(self.depart_sync(tail)));
+        Journey { future, stage: Stage::Writing, upto, operations, then }
     }
 
-    fn land(&self, outcome: DiskResult<Landing>) {
+    /// Makes the journey that syncs everything that is written when it begins. What is appended from now on goes to the
+    /// next sector.
+    fn depart_sync(&self, tail: &mut Tail) -> Journey {
+        tail.offset = tail.offset.next_multiple_of(SECTOR_BYTES);
+        let mut segments = std::mem::take(&mut tail.unsynced);
+        if planted!("newer-log-synced-first") {
+            segments.drain(..segments.len().saturating_sub(1));
+        }
+        let operations = segments.len() as u64;
+        let env = self.env.clone();
+        let future = Box::pin(async move {
+            env.point("log written").await;
+            for segment in segments {
+                segment.file.sync_data().await?;
+            }
+            Ok(())
+        });
+        tail.syncing = Flight::Led;
+        Journey { future, stage: Stage::Syncing, upto: tail.appended, operations, then: None }
+    }
+
+    fn land(&self, journey: &Journey, outcome: DiskResult<()>) {
+        let mut tail = self.lock();
+        match journey.stage {
+            Stage::Writing => {
+                tail.writing = Flight::None;
+                self.writes.fetch_add(journey.operations, Ordering::Relaxed);
+            }
+            Stage::Syncing => {
+                tail.syncing = Flight::None;
+                self.syncs.fetch_add(journey.operations, Ordering::Relaxed);
+            }
+        }
         match outcome {
-            Ok(landing) => {
-                let mut tail = self.lock();
-                tail.flight = Flight::None;
-                tail.written = tail.written.max(landing.upto);
-                if landing.synced {
-                    tail.durable = tail.durable.max(landing.upto);
+            Ok(()) => {
+                tail.written = tail.written.max(journey.upto);
+                if journey.stage == Stage::Syncing {
+                    tail.durable = tail.durable.max(journey.upto);
                 }
                 drop(tail);
-                self.writes.fetch_add(landing.writes, Ordering::Relaxed);
-                self.syncs.fetch_add(landing.syncs, Ordering::Relaxed);
                 self.landed.notify_waiters();
             }
             Err(error) => {
-                self.lock().flight = Flight::None;
+                if journey.then.is_some() {
+                    tail.syncing = Flight::None;
+                }
+                drop(tail);
                 self.poison(&error.into());
             }
         }
@@ -461,29 +499,47 @@ impl Tail {
     }
 }
 
-/// Drives a flight; if it is dropped on the way, the flight goes on with the next who waits.
+impl Flight {
+    /// Takes an orphaned journey to drive it.
+    fn take_over(&mut self) -> Option<Journey> {
+        match std::mem::replace(self, Self::Led) {
+            Self::Orphaned(journey) => Some(journey),
+            Self::None | Self::Led => None,
+        }
+    }
+}
+
+/// Drives a journey; if it is dropped on the way, the journey goes on with the next who waits.
 struct Lead<'a> {
     log: &'a Log,
-    flight: Option<BoxFuture<'static, DiskResult<Landing>>>,
+    journey: Option<Journey>,
 }
 
 impl Future for Lead<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let flight = self.flight.as_mut().expect("polled again only while pending");
-        let Poll::Ready(outcome) = flight.as_mut().poll(context) else { return Poll::Pending };
-        self.flight = None;
-        self.log.land(outcome);
+        let lead = &mut *self;
+        while let Some(journey) = &mut lead.journey {
+            let Poll::Ready(outcome) = journey.future.as_mut().poll(context) else { return Poll::Pending };
+            let is_ok = outcome.is_ok();
+            lead.log.land(journey, outcome);
+            let then = journey.then.take().filter(|_| is_ok);
+            lead.journey = then.map(|then| *then);
+        }
         Poll::Ready(())
     }
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        if let Some(flight) = self.flight.take() {
-            self.log.lock().flight = Flight::Orphaned(flight);
-            self.log.landed.notify_waiters();
+        let Some(journey) = self.journey.take() else { return };
+        let mut tail = self.log.lock();
+        match journey.stage {
+            Stage::Writing => tail.writing = Flight::Orphaned(journey),
+            Stage::Syncing => tail.syncing = Flight::Orphaned(journey),
         }
+        drop(tail);
+        self.log.landed.notify_waiters();
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The share of the memory budget that one memtable has, as a divisor.
 const MEMTABLES: usize = 4;
 /// What one edit takes in a memtable, at most, but for a long value.
-const ENTRY_MEMORY_BYTES: usize = 256;
+const ENTRY_MEMORY_BYTES: usize = 352;
 
 impl Scenario {
     /// The scenario that a seed stands for, without deviations: a seeded policy supplies them while it is explored.
