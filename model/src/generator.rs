@@ -90,7 +90,7 @@ const WEIGHTS: [(Choice, u64); 24] = [
     (Choice::SnapshotRead, 60),
     (Choice::DropSnapshot, 10),
     (Choice::Flush, 15),
-    (Choice::Checkpoint, 25),
+    (Choice::Checkpoint, 40),
     (Choice::Check, 8),
     (Choice::Invalid, 4),
 ];
@@ -145,7 +145,7 @@ impl Style {
             names: random.choose(&[3, 8, 40, 400, 1000]),
             synced_in_ten: random.below(11),
             written_in_ten: random.below(11),
-            long_value_one_in: random.choose(&[4, 20, 1000]),
+            long_value_one_in: random.choose(&[2, 4, 20, 1000]),
         }
     }
 }

@@ -110,8 +110,10 @@ impl Policy {
         };
         let crash_in = if opening {
             1 + self.random.below(OPENING_CRASH_POINTS)
-        } else {
+        } else if self.random.chance(1, 2) {
             OPENING_CRASH_POINTS + self.random.log_uniform(self.crash_points)
+        } else {
+            OPENING_CRASH_POINTS + 1 + self.random.below(self.crash_points)
         };
         self.random.chance(sixteenths, 16).then_some(crash_in)
     }
