@@ -54,7 +54,7 @@ pub fn plant(scenario: &Scenario, file: &Path) -> Result<(), Misuse> {
         if ironleaf::lab::plant(Some(bug)) {
             return Ok(());
         }
-        Err(Misuse(format!("there is no planted bug called {bug}; `cargo museum list` shows them")))
+        Err(Misuse(format!("there is no planted bug called {bug}; `cargo lab list` shows them")))
     }
     #[cfg(not(ironleaf_planted))]
     Err(Misuse(format!(
