@@ -158,6 +158,13 @@ impl ManifestState {
         read
     }
 
+    /// Whether a file that is called like a new manifest can be the leaving of an interrupted creation.
+    pub(crate) async fn may_be_leaving(file: &Arc<dyn File>) -> Result<bool> {
+        let len = file.len().await?.min(MAGIC.len() as u64);
+        let start = file.read_at(0, len as usize).await?;
+        Ok(start == MAGIC || start.iter().all(|byte| *byte == 0))
+    }
+
     async fn read_file(env: &Env, directory: &Path) -> Result<Option<Self>> {
         let path = directory.join(MANIFEST);
         let file = match env.disk.open(&path, OpenMode::Read).await {

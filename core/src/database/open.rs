@@ -17,7 +17,8 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::tree::PageRef;
 use crate::wal::{
-    Log, LogPosition, Replay, SECTOR_BYTES, SegmentHeader, prepare_segment, segment_name, segment_slot,
+    Log, LogPosition, RECORDS_START, Replay, SegmentHeader, may_be_leaving, prepare_segment, segment_name,
+    segment_slot,
 };
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -42,9 +43,21 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
 async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
     match env.disk.list(path).await {
         Err(error) if error.kind == DiskErrorKind::NotFound && options.create_if_missing => {
-            env.disk.create_dir(path).await?;
-            Ok(Vec::new())
+            match env.disk.create_dir(path).await {
+                Err(error) if error.kind == DiskErrorKind::NotFound => Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!(
+                        "cannot create {:?}: its parent directory does not exist; create that first",
+                        path
+                    ),
+                )),
+                created => Ok(created.map(|()| Vec::new())?),
+            }
         }
+        Err(error) if error.is_not_a_directory() => Err(Error::new(
+            ErrorKind::NotADatabase,
+            format!("{} is a file; a database is a directory: choose another path", path.display()),
+        )),
         Err(error) if error.kind == DiskErrorKind::NotFound => Err(Error::new(
             ErrorKind::NotFound,
             format!("there is no database at {}; create one with `create_if_missing`", path.display()),
@@ -101,17 +114,22 @@ impl Opening {
         for name in names {
             let is_ours = name == MANIFEST || name == MANIFEST_NEW || segment_slot(name).is_some();
             if !is_ours && page_segment_id(name).is_none() {
-                return Err(Error::new(
-                    ErrorKind::NotADatabase,
-                    format!(
-                        "{} holds {name:?} and no {MANIFEST}: it is not an Ironleaf database; choose an empty directory",
-                        self.path.display()
-                    ),
-                ));
+                return Err(self.foreign(name));
             }
         }
         if planted!("empty-manifest-is-new") {
             return Ok(());
+        }
+        for name in names.iter().filter(|name| *name == MANIFEST_NEW || segment_slot(name).is_some()) {
+            let file = self.env.disk.open(&self.path.join(name), OpenMode::Read).await?;
+            let is_ours = if name == MANIFEST_NEW {
+                ManifestState::may_be_leaving(&file).await?
+            } else {
+                may_be_leaving(&file).await?
+            };
+            if !is_ours {
+                return Err(self.foreign(name));
+            }
         }
         let has_pages = names.iter().any(|name| page_segment_id(name).is_some());
         if has_pages || Replay::holds_records(&self.env, &self.path, names).await? {
@@ -123,6 +141,16 @@ impl Opening {
             ));
         }
         Ok(())
+    }
+
+    fn foreign(&self, name: &str) -> Error {
+        Error::new(
+            ErrorKind::NotADatabase,
+            format!(
+                "{} holds {name:?} and no {MANIFEST}: it is not an Ironleaf database; choose an empty directory",
+                self.path.display()
+            ),
+        )
     }
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
@@ -260,17 +288,24 @@ impl Opening {
             bytes: self.options.log_segment_bytes as u64,
             manifest_edit: 0,
         };
+        self.sync_parent(number).await?;
         let first = prepare_segment(&self.env, &self.path, &header, slot, None).await?;
-        edit.log = LogPosition { segment: header.index, offset: SECTOR_BYTES };
+        edit.log = LogPosition { segment: header.index, offset: RECORDS_START };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
-        // Not only at creation: the process that created the directory may have died before it came here.
-        if let Some(parent) = self.path.parent() {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            self.env.disk.sync_dir(parent).await?;
-        }
         let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);
         log.note_manifest_edit(number);
         Ok((manifest, log))
+    }
+
+    /// Makes the database's own entry durable. Not only at creation: the process that created the directory may have died
+    /// before it came here. Where the parent may not be read, somebody else made the directory and saw to it.
+    async fn sync_parent(&self, number: u64) -> Result<()> {
+        let Some(parent) = self.path.parent() else { return Ok(()) };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match self.env.disk.sync_dir(parent).await {
+            Err(error) if error.kind == DiskErrorKind::PermissionDenied && number > 1 => Ok(()),
+            synced => Ok(synced?),
+        }
     }
 
     /// Keeps a few old log files for later, and removes the others, with page segments that are empty now.

@@ -59,6 +59,12 @@ impl DiskError {
         self
     }
 
+    /// Whether a path was used as a directory and is none.
+    #[must_use]
+    pub fn is_not_a_directory(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.kind() == io::ErrorKind::NotADirectory)
+    }
+
     /// Classifies an operating system error.
     pub fn from_io(operation: &'static str, path: impl Into<PathBuf>, error: io::Error) -> Self {
         let kind = match error.kind() {

@@ -3,14 +3,15 @@
 //! ```text
 //!  0        4        8                16               24       28       32
 //! ┌────────┬────────┬────────────────┬────────────────┬────────┬────────┬─────────┬─────────────┐
-//! │ magic  │ length │    sequence    │    durable     │  crc   │  zero  │ payload │ zeros to 8  │
+//! │ magic  │ length │    sequence    │    durable     │  crc   │ header │ payload │ zeros to 8  │
 //! └────────┴────────┴────────────────┴────────────────┴────────┴────────┴─────────┴─────────────┘
 //! ```
 //! `length` counts the payload. `durable` is the newest sequence number that was known durable when the record was
 //! written: a later record that knew `durable >= n` proves that an unreadable record n is damage and not an unfinished
-//! tail. The checksum (crc32c) covers length, sequence, durable and payload, and is bound to the database, the epoch,
-//! the generation of the file and the record's offset in it, so the bytes of another place or of an earlier use of
-//! the file never pass for a record.
+//! tail. The checksum `crc` (crc32c) covers length, sequence, durable and payload; `header` covers the header alone, so
+//! that bytes which a user stored cannot make a reader trust a length. Both are bound to the database, the epoch, the
+//! generation of the file and the record's offset in it, so the bytes of another place or of an earlier use of the
+//! file never pass for a record.
 
 /// Records start at multiples of this.
 pub(crate) const ALIGNMENT: u64 = 8;
@@ -67,14 +68,19 @@ pub(crate) fn encode(
     out.extend_from_slice(&durable.to_le_bytes());
     let checksum = binding.checksum(offset, &out[start + 4..start + 24], payload);
     out.extend_from_slice(&checksum.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    let header = binding.checksum(offset, &out[start..start + 28], &[]);
+    out.extend_from_slice(&header.to_le_bytes());
     out.extend_from_slice(payload);
     out.resize(start + record_bytes(payload.len()) as usize, 0);
 }
 
-/// What the first [`HEADER_BYTES`] claim; `None` if they cannot begin a record of at most `bytes_max` bytes.
-pub(crate) fn parse_header(bytes: &[u8], bytes_max: u64) -> Option<Header> {
-    if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC || bytes[28..32] != [0; 4] {
+/// The header that `bytes`, which stand at `offset`, begin with; `None` if they cannot begin a record of at most
+/// `bytes_max` bytes.
+pub(crate) fn parse_header(bytes: &[u8], binding: Binding, offset: u64, bytes_max: u64) -> Option<Header> {
+    if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC {
+        return None;
+    }
+    if binding.checksum(offset, &bytes[..28], &[]).to_le_bytes() != bytes[28..32] {
         return None;
     }
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -109,7 +115,7 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8], binding: Binding, offset: u64) -> Option<(Header, Vec<u8>)> {
-        let header = parse_header(bytes, bytes.len() as u64)?;
+        let header = parse_header(bytes, binding, offset, bytes.len() as u64)?;
         Some((header, verify(bytes, &header, binding, offset)?.to_vec()))
     }
 

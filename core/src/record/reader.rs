@@ -44,7 +44,9 @@ impl RecordReader {
             return Ok(None);
         };
         self.fill(offset, HEADER_BYTES as u64).await?;
-        let Some(header) = frame::parse_header(self.bytes(offset, HEADER_BYTES as u64), room) else {
+        let Some(header) =
+            frame::parse_header(self.bytes(offset, HEADER_BYTES as u64), self.binding, offset, room)
+        else {
             return Ok(None);
         };
         let total = HEADER_BYTES as u64 + header.payload_bytes as u64;

@@ -1,6 +1,6 @@
 //! The writing side of the log: positions, the buffer, group commit, segments.
 
-use super::segment::{SECTOR_BYTES, Segment, SegmentHeader, segment_name};
+use super::segment::{RECORDS_START, SECTOR_BYTES, Segment, SegmentHeader, segment_name};
 use crate::env::{BoxFuture, DiskResult, Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
@@ -115,9 +115,9 @@ impl Log {
     pub(crate) fn new(env: Env, directory: &Path, header: &SegmentHeader, first: Segment, last: Lsn) -> Self {
         let first = Arc::new(first);
         let tail = Tail {
-            offset: SECTOR_BYTES,
+            offset: RECORDS_START,
             buffer: Vec::new(),
-            buffer_offset: SECTOR_BYTES,
+            buffer_offset: RECORDS_START,
             unwritten: Vec::new(),
             unsynced: Vec::new(),
             live: VecDeque::from([first.clone()]),
@@ -158,7 +158,7 @@ impl Log {
 
     /// Longest payload that a segment can hold.
     pub(crate) fn payload_bytes_max(&self) -> usize {
-        (self.segment_bytes - SECTOR_BYTES) as usize - record::record_bytes(0) as usize
+        (self.segment_bytes - RECORDS_START) as usize - record::record_bytes(0) as usize
     }
 
     /// Number of writes and of syncs so far.
@@ -305,6 +305,8 @@ impl Log {
 
     /// Waits until a record of `payload_bytes` can be given a position.
     pub(crate) async fn wait_for_room(&self, payload_bytes: usize) -> Result<()> {
+        // What went wrong before anybody waited may be over.
+        self.lock().spare_error = None;
         loop {
             let mut answered = std::pin::pin!(self.spare_answered.notified());
             {
@@ -331,7 +333,12 @@ impl Log {
                 let mut tail = self.lock();
                 match prepared {
                     Ok(segment) => tail.spare = Some(segment),
-                    Err(error) => tail.spare_error = Some(error),
+                    Err(error) if error.kind() == ErrorKind::DiskFull => tail.spare_error = Some(error),
+                    Err(error) => {
+                        drop(tail);
+                        self.poison(&error);
+                        return;
+                    }
                 }
                 drop(tail);
                 self.spare_answered.notify_waiters();
@@ -412,18 +419,34 @@ pub(crate) async fn prepare_segment(
     slot: u64,
     recycled: Option<Arc<dyn File>>,
 ) -> Result<Segment> {
+    let path = directory.join(segment_name(slot));
     let is_new = recycled.is_none();
     let file = match recycled {
         Some(file) => file,
-        None => env.disk.open(&directory.join(segment_name(slot)), OpenMode::CreateNew).await?,
+        None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
+    if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
+        // Nothing names the file: it must not take space from those who free some.
+        let _ = env.disk.remove(&path).await;
+        return Err(error);
+    }
+    Ok(Segment { slot, index: header.index, bytes: header.bytes, binding: header.binding(), file })
+}
+
+async fn fill_segment(
+    env: &Env,
+    directory: &Path,
+    header: &SegmentHeader,
+    file: &Arc<dyn File>,
+    is_new: bool,
+) -> Result<()> {
     file.preallocate(header.bytes).await?;
     file.write_at(0, header.encode()).await?;
     file.sync_data().await?;
     if is_new && !planted!("log-entry-not-synced") {
         env.disk.sync_dir(directory).await?;
     }
-    Ok(Segment { slot, index: header.index, bytes: header.bytes, binding: header.binding(), file })
+    Ok(())
 }
 
 impl Tail {
@@ -450,7 +473,7 @@ impl Tail {
             log.spare_wanted.notify_one();
             self.live.push_back(next.clone());
             self.segment = next;
-            self.offset = SECTOR_BYTES;
+            self.offset = RECORDS_START;
         }
         if self.buffer.is_empty() {
             self.buffer_offset = self.offset;

@@ -14,5 +14,5 @@ mod replay;
 mod segment;
 
 pub(crate) use log::{Log, LogPosition, Room, prepare_segment};
-pub(crate) use replay::Replay;
-pub(crate) use segment::{SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};
+pub(crate) use replay::{Replay, may_be_leaving};
+pub(crate) use segment::{RECORDS_START, SegmentHeader, segment_name, segment_slot};

@@ -5,9 +5,9 @@
 //! position n durable: then record n existed for certain, and its absence is damage.
 
 use super::log::LogPosition;
-use super::segment::{SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};
+use super::segment::{MAGIC, RECORDS_START, SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};
 use crate::env::{Env, File, OpenMode};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::record::{Header, RecordReader, record_bytes};
 use crate::sync::Arc;
@@ -53,7 +53,7 @@ impl Replay {
         let (mut files, mut leavings) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::ReadWrite).await?;
-            let header = read_header(&file).await?;
+            let header = read_header(&file, slot).await?;
             if header.is_some_and(|header| header.database != database) {
                 continue;
             }
@@ -80,7 +80,7 @@ impl Replay {
         segments.sort_by_key(|found| found.header.index);
         if segments.first().map(|found| found.header.index) != Some(start.segment) {
             return Err(Error::corruption(
-                "the log",
+                directory.join("log-*").display(),
                 0,
                 format!("segment {} of epoch {epoch}, which the manifest names", start.segment),
                 "none",
@@ -101,10 +101,10 @@ impl Replay {
     pub(crate) async fn holds_records(env: &Env, directory: &Path, names: &[String]) -> Result<bool> {
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::Read).await?;
-            let Some(header) = read_header(&file).await? else { continue };
+            let Some(header) = read_header(&file, slot).await? else { continue };
             let len = file.len().await?;
             let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
-            if reader.find_from(SECTOR_BYTES, |_| true).await?.is_some() {
+            if reader.find_from(RECORDS_START, |_| true).await?.is_some() {
                 return Ok(true);
             }
         }
@@ -139,7 +139,7 @@ impl Replay {
     /// Finds record `next` in one of the places where it may stand.
     async fn locate(&mut self) -> Result<Option<(usize, u64, Header)>> {
         let here = [self.offset, self.offset.next_multiple_of(SECTOR_BYTES)];
-        let behind = (self.current + 1..self.segments.len()).map(|segment| (segment, SECTOR_BYTES));
+        let behind = (self.current + 1..self.segments.len()).map(|segment| (segment, RECORDS_START));
         for (segment, offset) in here.map(|offset| (self.current, offset)).into_iter().chain(behind) {
             let reader = &mut self.segments[segment].reader;
             if let Some(header) = reader.record_at(offset).await?
@@ -158,7 +158,7 @@ impl Replay {
             return Err(self.damage(self.current, self.offset, self.durable_seen));
         }
         for segment in self.current..self.segments.len() {
-            let from = if segment == self.current { self.offset } else { SECTOR_BYTES };
+            let from = if segment == self.current { self.offset } else { RECORDS_START };
             let knew = |header: &Header| header.durable >= missing.0;
             let found = self.segments[segment].reader.find_from(from, knew).await?;
             if let Some((_, header)) = found {
@@ -183,9 +183,25 @@ impl Replay {
 }
 
 /// The header of a log file, if it has one.
-pub(crate) async fn read_header(file: &Arc<dyn File>) -> Result<Option<SegmentHeader>> {
-    if file.len().await? < SECTOR_BYTES {
-        return Ok(None);
-    }
-    Ok(SegmentHeader::decode(&file.read_at(0, SECTOR_BYTES as usize).await?))
+async fn read_header(file: &Arc<dyn File>, slot: u64) -> Result<Option<SegmentHeader>> {
+    let len = file.len().await?.min(RECORDS_START);
+    let sectors = file.read_at(0, len as usize).await?;
+    SegmentHeader::decode(&sectors).map_err(|format| {
+        let name = segment_name(slot);
+        Error::new(
+            ErrorKind::UnsupportedVersion,
+            format!(
+                "{name} has format {}; this version reads format {}; open it with the version that wrote it",
+                format.found, format.supported
+            ),
+        )
+    })
+}
+
+/// Whether a file that is called like a segment can be the leaving of an interrupted creation: nothing in it yet, or
+/// what a segment begins with.
+pub(crate) async fn may_be_leaving(file: &Arc<dyn File>) -> Result<bool> {
+    let len = file.len().await?.min(MAGIC.len() as u64);
+    let start = file.read_at(0, len as usize).await?;
+    Ok(start == MAGIC || start.iter().all(|byte| *byte == 0))
 }

@@ -1,12 +1,12 @@
 //! One file of the log.
 //!
 //! ```text
-//! header, one sector:
+//! header, one sector, and a second copy of it in the next:
 //!  0         8        12       16         32      40      48           56      64              72    76
 //! ┌─────────┬────────┬────────┬──────────┬───────┬───────┬────────────┬───────┬───────────────┬─────┬──────┐
 //! │ magic   │ format │ zero   │ database │ epoch │ index │ generation │ bytes │ manifest edit │ crc │ zero │
 //! └─────────┴────────┴────────┴──────────┴───────┴───────┴────────────┴───────┴───────────────┴─────┴──────┘
-//! then records from offset 512.
+//! then records from offset 1024.
 //! ```
 //! `index` orders the segments of an epoch. `generation` is random and new each time the file is used, so records of
 //! an earlier use cannot come alive. `manifest edit` was known durable when the header was written: a manifest that
@@ -19,9 +19,18 @@ use bytes::Bytes;
 
 /// Power loss writes a sector whole or not at all.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-const MAGIC: [u8; 8] = *b"IronLog\n";
+/// Where records begin: behind the two copies of the header.
+pub(crate) const RECORDS_START: u64 = 2 * SECTOR_BYTES;
+pub(crate) const MAGIC: [u8; 8] = *b"IronLog\n";
 const FORMAT: u32 = 1;
 const HEADER_CRC: usize = 72;
+
+/// A segment that another version wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownFormat {
+    pub(crate) found: u32,
+    pub(crate) supported: u32,
+}
 
 /// What the first sector of a segment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,28 +56,43 @@ impl SegmentHeader {
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out.resize(SECTOR_BYTES as usize, 0);
+        out.extend_from_within(..);
         out.into()
     }
 
-    /// `None` for anything but a header of this format: a file that was never a segment, or one whose header was
-    /// in flight when power was lost.
-    pub(crate) fn decode(sector: &[u8]) -> Option<Self> {
-        let header = sector.get(..HEADER_CRC + 4)?;
-        if header[..8] != MAGIC || header[8..12] != FORMAT.to_le_bytes() {
-            return None;
+    /// The header that the two first sectors of a segment hold. `None` if neither is whole: the file never was a
+    /// segment, or its header was in flight when power was lost. Where they differ, the write that made them was in
+    /// flight, and there is no record of the newer one yet: the newer one counts.
+    pub(crate) fn decode(sectors: &[u8]) -> Result<Option<Self>, UnknownFormat> {
+        let mut newest: Option<Self> = None;
+        for sector in sectors.chunks(SECTOR_BYTES as usize) {
+            let Some(header) = Self::decode_copy(sector)? else { continue };
+            if newest.is_none_or(|newest| newest.index < header.index) {
+                newest = Some(header);
+            }
         }
-        if crc32c::crc32c(&header[..HEADER_CRC]).to_le_bytes() != header[HEADER_CRC..] {
-            return None;
+        Ok(newest)
+    }
+
+    fn decode_copy(sector: &[u8]) -> Result<Option<Self>, UnknownFormat> {
+        let Some(header) = sector.get(..HEADER_CRC + 4) else { return Ok(None) };
+        let is_whole = crc32c::crc32c(&header[..HEADER_CRC]).to_le_bytes() == header[HEADER_CRC..];
+        if header[..8] != MAGIC || !is_whole {
+            return Ok(None);
+        }
+        let format = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
+        if format != FORMAT {
+            return Err(UnknownFormat { found: format, supported: FORMAT });
         }
         let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        Some(Self {
+        Ok(Some(Self {
             database: header[16..32].try_into().expect("sixteen bytes"),
             epoch: u64_at(32),
             index: u64_at(40),
             generation: u64_at(48),
             bytes: u64_at(56),
             manifest_edit: u64_at(64),
-        })
+        }))
     }
 
     pub(crate) fn binding(&self) -> Binding {
@@ -111,14 +135,39 @@ mod tests {
             bytes: 4096,
             manifest_edit: 5,
         };
-        let sector = header.encode();
-        assert_eq!(sector.len() as u64, SECTOR_BYTES);
-        assert_eq!(SegmentHeader::decode(&sector), Some(header));
+        let sectors = header.encode();
+        assert_eq!(sectors.len() as u64, RECORDS_START);
+        assert_eq!(SegmentHeader::decode(&sectors), Ok(Some(header)));
         for bit in (0..12 * 8).chain(16 * 8..76 * 8) {
-            let mut damaged = sector.to_vec();
+            let mut damaged = sectors.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(SegmentHeader::decode(&damaged), None, "bit {bit}");
+            assert_eq!(SegmentHeader::decode(&damaged), Ok(Some(header)), "one copy is enough; bit {bit}");
+            damaged[SECTOR_BYTES as usize + bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&damaged), Ok(None), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn of_two_headers_the_newer_counts_and_another_format_is_named() {
+        let older = SegmentHeader {
+            database: [3; 16],
+            epoch: 1,
+            index: 2,
+            generation: 3,
+            bytes: 4096,
+            manifest_edit: 5,
+        };
+        let newer = SegmentHeader { index: 7, generation: 4, ..older };
+        let sector = SECTOR_BYTES as usize;
+        for (first, second) in [(older, newer), (newer, older)] {
+            let mixed = [&first.encode()[..sector], &second.encode()[sector..]].concat();
+            assert_eq!(SegmentHeader::decode(&mixed), Ok(Some(newer)));
+        }
+        let mut other = older.encode().to_vec();
+        other[8] = 9;
+        let crc = crc32c::crc32c(&other[..HEADER_CRC]).to_le_bytes();
+        other[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&crc);
+        assert_eq!(SegmentHeader::decode(&other), Err(UnknownFormat { found: 9, supported: FORMAT }));
     }
 
     #[test]

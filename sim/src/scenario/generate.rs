@@ -17,7 +17,7 @@ impl Scenario {
         let mut random = Random::new(seed ^ 0x5ce4_a810);
         let options = EngineOptions::generate(&mut random);
         let bounds = Bounds {
-            batch_bytes_max: (options.log_segment_bytes * 3 / 4).min(options.memory_bytes / 16),
+            batch_bytes_max: ((options.log_segment_bytes - (1 << 10)) * 3 / 4).min(options.memory_bytes / 16),
             batch_names_max: options.memory_bytes / MEMTABLES / ENTRY_MEMORY_BYTES,
             value_bytes_max: options.value_bytes_max,
             ..Bounds::default()
@@ -50,7 +50,7 @@ impl Scenario {
 
 impl EngineOptions {
     fn generate(random: &mut Random) -> Self {
-        let log_segment_bytes = random.choose(&[2 << 10, 4 << 10, 16 << 10]);
+        let log_segment_bytes = random.choose(&[3 << 10, 4 << 10, 16 << 10]);
         let memory_bytes = random.choose(&[16 << 10, 32 << 10, 64 << 10, 256 << 10]);
         Self {
             memory_bytes,
