@@ -160,9 +160,7 @@ impl ManifestState {
 
     /// Whether a file that is called like a new manifest can be the leaving of an interrupted creation.
     pub(crate) async fn may_be_leaving(file: &Arc<dyn File>) -> Result<bool> {
-        let len = file.len().await?.min(MAGIC.len() as u64);
-        let start = file.read_at(0, len as usize).await?;
-        Ok(start == MAGIC || start.iter().all(|byte| *byte == 0))
+        record::is_unused_or_begins_with(file, MAGIC).await
     }
 
     async fn read_file(env: &Env, directory: &Path) -> Result<Option<Self>> {

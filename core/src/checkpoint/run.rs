@@ -70,7 +70,10 @@ impl Checkpointer {
             match command {
                 Command::Checkpoint(answer) => {
                     self.engine.pace.asked();
-                    let outcome = self.checkpoint().await;
+                    let outcome = match &answer {
+                        Some(_) => self.checkpoint_and_compact().await,
+                        None => self.checkpoint().await,
+                    };
                     self.engine.pace.finished(outcome.as_ref().err());
                     if let Some(answer) = answer {
                         let _ = answer.send(outcome);
@@ -87,6 +90,22 @@ impl Checkpointer {
         }
     }
 
+    /// A checkpoint, and others behind it until no segment is mostly dead.
+    async fn checkpoint_and_compact(&mut self) -> Result<()> {
+        let mut rounds = self.engine.store.table.lock().segments.len();
+        self.checkpoint().await?;
+        while rounds > 0 && self.has_sparse_segments() {
+            rounds -= 1;
+            self.checkpoint().await?;
+        }
+        Ok(())
+    }
+
+    fn has_sparse_segments(&self) -> bool {
+        let table = self.engine.store.table.lock();
+        !table.sparse_segments(self.writer.current_segment(), &BTreeSet::new()).is_empty()
+    }
+
     async fn checkpoint(&mut self) -> Result<()> {
         self.engine.log.lock().writable()?;
         let prepared = match self.prepare().await {
@@ -96,6 +115,7 @@ impl Checkpointer {
                 // Nothing was synced or published. If the disk was full, the same edits are tried again, into new
                 // segments.
                 self.writer.abandon();
+                self.remove_dead_segments().await;
                 if error.kind() != ErrorKind::DiskFull {
                     self.engine.log.poison(&error);
                 }
@@ -109,7 +129,7 @@ impl Checkpointer {
     /// Writes the pages. `None` if there is nothing to checkpoint.
     async fn prepare(&mut self) -> Result<Option<Prepared>> {
         if self.frozen.is_none() {
-            self.frozen = self.engine.freeze();
+            self.frozen = self.engine.freeze(self.has_sparse_segments());
         }
         let Some(frozen) = self.frozen.clone() else {
             self.remove_dead_segments().await;
@@ -275,12 +295,13 @@ impl Checkpointer {
 }
 
 impl Engine {
-    /// Puts an empty memtable in the place of the active one. `None` if there is nothing to checkpoint.
-    fn freeze(&self) -> Option<Frozen> {
+    /// Puts an empty memtable in the place of the active one. `None` if that is empty already, unless the caller has
+    /// something to do `also_empty`.
+    fn freeze(&self, also_empty: bool) -> Option<Frozen> {
         let tail = self.log.lock();
         let registry = self.snapshots.lock();
         let state = self.state.load_full();
-        if state.active.is_empty() {
+        if state.active.is_empty() && !also_empty {
             return None;
         }
         let upto = state.active.visible();

@@ -19,13 +19,13 @@ use crate::sync::Arc;
 use crate::tree::{Attempt, PageRef};
 use crate::wal::Room;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How an attempt under the lock ended.
 enum Attempted {
     Committed(Commit),
-    /// A page is needed that is not cached; the state keeps it from being freed.
-    NeedsPage(PageRef, Arc<ReadState>),
+    /// Pages are needed that are not cached; the state keeps them from being freed.
+    NeedsPages(Vec<PageRef>, Arc<ReadState>),
     /// Whether an object is empty must be counted.
     NeedsCount(Question),
     NeedsLogRoom,
@@ -93,7 +93,12 @@ impl Engine {
                     self.log.reach(commit.position, level).await?;
                     return Ok(commit);
                 }
-                Attempted::NeedsPage(page, _state) => pages.pin(page).await?,
+                Attempted::NeedsPages(missing, _state) => {
+                    for page in missing {
+                        pages.pin(page).await?;
+                    }
+                    self.refuse_pins_over_budget(&pages)?;
+                }
                 Attempted::NeedsCount(question) => {
                     reached!("commit counts an object");
                     let state = self.state.load_full();
@@ -136,6 +141,20 @@ impl Engine {
         Ok(())
     }
 
+    /// A batch that needs more pages at once than memory is there for is refused.
+    fn refuse_pins_over_budget(&self, pages: &PinnedPages<'_>) -> Result<()> {
+        let (needed, limit) = (pages.pinned_bytes(), self.options.memory_bytes / 2);
+        if needed > limit {
+            return Err(Error::new(
+                ErrorKind::ResourceExhausted,
+                format!(
+                    "a batch that reads {needed} bytes of pages at once does not fit into memory ({limit}); split it"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     async fn wait_for_memory(&self, bytes: usize) -> Result<()> {
         let is_admitted = || {
             let is_over = self.log.lock().writable().is_err();
@@ -163,7 +182,7 @@ impl Engine {
         }
         let outcomes = match pending.resolve(&state, pages)? {
             Resolved::Outcomes(outcomes) => outcomes,
-            Resolved::Missing(page) => return Ok(Attempted::NeedsPage(page, state.clone())),
+            Resolved::Missing(missing) => return Ok(Attempted::NeedsPages(missing, state.clone())),
             Resolved::Unclear(question) => return Ok(Attempted::NeedsCount(question)),
         };
         let position = tail.append(&self.log, &pending.payload);
@@ -178,7 +197,8 @@ impl Engine {
 /// What a batch would do to a state.
 enum Resolved {
     Outcomes(Vec<Option<Vec<u8>>>),
-    Missing(PageRef),
+    /// Pages that are not cached, each once; what depends on them was passed over.
+    Missing(Vec<PageRef>),
     Unclear(Question),
 }
 
@@ -196,6 +216,7 @@ impl Pending {
         let mut overlays: BTreeMap<&[u8], Overlay<'_>> = BTreeMap::new();
         let mut outcomes = Vec::with_capacity(self.counted.len());
         let is_counting = !self.counted.is_empty();
+        let mut missing = BTreeSet::new();
         for (index, edit) in self.edits.iter().enumerate() {
             let overlay = overlays.entry(self.key(index)).or_default();
             let wanted = match edit.op {
@@ -212,19 +233,25 @@ impl Pending {
             {
                 match self.check_kind(state, pages, index, overlay, wanted)? {
                     Checked::Fits => overlay.kind = Some(wanted),
-                    Checked::Missing(page) => return Ok(Resolved::Missing(page)),
+                    Checked::Missing(page) => drop(missing.insert(page)),
                     Checked::Unclear(question) => return Ok(Resolved::Unclear(question)),
                 }
             }
             if self.counted.get(outcomes.len()) == Some(&index) {
                 match self.value_before(state, pages, index, overlay)? {
                     Attempt::Done(value) => outcomes.push(value),
-                    Attempt::Missing(page) => return Ok(Resolved::Missing(page)),
+                    Attempt::Missing(page) => {
+                        missing.insert(page);
+                        outcomes.push(None);
+                    }
                 }
             }
             if is_counting {
                 overlay.names.insert(self.name(index), index);
             }
+        }
+        if !missing.is_empty() {
+            return Ok(Resolved::Missing(missing.into_iter().collect()));
         }
         Ok(Resolved::Outcomes(outcomes))
     }

@@ -145,9 +145,16 @@ pub(crate) struct Counters {
 /// What the handles of a database hold: when the last goes, the background tasks end and the engine with them.
 pub(crate) struct Running {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) tasks: Mutex<Vec<TaskHandle>>,
+    /// Held while somebody closes the database; whoever closes it too waits for the outcome.
+    pub(crate) closing: tokio::sync::Mutex<Closing>,
+}
+
+/// What closing has to do, and what came of it.
+pub(crate) struct Closing {
+    pub(crate) tasks: Vec<TaskHandle>,
     /// Answered when the log's keeper has ended, and with it its last operation on the directory.
-    pub(crate) keeper_ended: Mutex<Option<oneshot::Receiver<()>>>,
+    pub(crate) keeper_ended: Option<oneshot::Receiver<()>>,
+    pub(crate) outcome: Option<Result<()>>,
 }
 
 impl Drop for Running {

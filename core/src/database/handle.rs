@@ -257,29 +257,32 @@ impl Database {
     }
 
     /// Makes everything durable, stops the background tasks and lets the directory go. Every clone and snapshot
-    /// answers `Closed` afterwards; closing again does nothing.
+    /// answers `Closed` from the call on. Closing again waits for the first, and gives its outcome.
     ///
     /// # Errors
     /// As for [`flush`](Self::flush); the database is closed all the same.
     pub async fn close(&self) -> Result<()> {
         let engine = self.engine();
-        if engine.is_closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+        engine.is_closed.store(true, Ordering::Release);
         engine.log.close();
         engine.pace.wake();
+        let mut closing = self.running.closing.lock().await;
+        if let Some(outcome) = &closing.outcome {
+            return outcome.clone();
+        }
         let (answer, answered) = oneshot::channel();
         if engine.commands.send(Command::Stop(answer)).is_ok() {
             let _ = answered.await;
         }
         let appended = engine.log.lock().appended();
-        let flushed = engine.log.reach(appended, Durability::Synced).await;
-        let keeper_ended = self.running.keeper_ended.lock().take();
-        if let Some(ended) = keeper_ended {
+        let outcome = engine.log.reach(appended, Durability::Synced).await;
+        if let Some(ended) = &mut closing.keeper_ended {
             let _ = ended.await;
         }
-        self.running.tasks.lock().clear();
+        closing.keeper_ended = None;
+        closing.tasks.clear();
         *engine.directory_lock.lock() = None;
-        flushed
+        closing.outcome = Some(outcome.clone());
+        outcome
     }
 }

@@ -4,7 +4,7 @@
 //! manifest with a new epoch names them, and only when the renamed manifest is durable does anything that the old
 //! state names go. A crash at any moment starts over from the untouched old state.
 
-use super::engine::{Counters, Engine, ReadState, Registry, Running};
+use super::engine::{Closing, Counters, Engine, ReadState, Registry, Running};
 use super::pace::Pace;
 use crate::checkpoint::{Checkpointer, MANIFEST, MANIFEST_NEW, Manifest, ManifestEdit, ManifestState, merge};
 use crate::env::{DirectoryLock, DiskErrorKind, Env, File, OpenMode};
@@ -375,6 +375,7 @@ impl Opening {
             spawner.spawn("log-keeper", Box::pin(keeper)),
             spawner.spawn("checkpointer", Box::pin(checkpointer.run(receiver))),
         ];
-        Running { engine, tasks: Mutex::new(tasks), keeper_ended: Mutex::new(Some(keeper_ended)) }
+        let closing = Closing { tasks, keeper_ended: Some(keeper_ended), outcome: None };
+        Running { engine, closing: tokio::sync::Mutex::new(closing) }
     }
 }

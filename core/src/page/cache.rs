@@ -13,11 +13,16 @@ use std::ops::Deref;
 /// What a cached page costs beyond its image.
 const PAGE_OVERHEAD: usize = 128;
 
+/// Stale entries that the clock may hold besides as many as there are pages.
+const CLOCK_SLACK: usize = 1024;
+
 /// A flat table of slots, one per page id. A hit takes no lock and counts no reference.
 pub(crate) struct Cache {
     slots: AppendVec<Slot>,
     budget: usize,
     bytes: AtomicUsize,
+    /// Pages in the slots.
+    resident: AtomicUsize,
     /// Candidates for eviction, oldest first: a clock (second chance). Its lock also orders changes of slots.
     clock: Mutex<VecDeque<PageRef>>,
     evictions: AtomicU64,
@@ -50,6 +55,7 @@ impl Cache {
             slots: AppendVec::new(),
             budget,
             bytes: AtomicUsize::new(0),
+            resident: AtomicUsize::new(0),
             clock: Mutex::new(VecDeque::new()),
             evictions: AtomicU64::new(0),
         }
@@ -88,11 +94,23 @@ impl Cache {
         let slot = self.slots.get(page.id.0 as u32);
         self.bytes.fetch_add(charge(&node), Ordering::Relaxed);
         slot.referenced.store(false, Ordering::Relaxed);
-        if let Some(replaced) = slot.node.swap(Some(node)) {
-            self.bytes.fetch_sub(charge(&replaced), Ordering::Relaxed);
-        }
+        match slot.node.swap(Some(node)) {
+            Some(replaced) => self.bytes.fetch_sub(charge(&replaced), Ordering::Relaxed),
+            None => self.resident.fetch_add(1, Ordering::Relaxed),
+        };
         clock.push_back(page);
+        if clock.len() > 2 * self.resident.load(Ordering::Relaxed) + CLOCK_SLACK {
+            // Entries of pages that were replaced or freed: nothing else takes them out while the budget is not used up.
+            clock.retain(|page| self.holds(*page));
+        }
         self.evict(&mut clock);
+    }
+
+    fn holds(&self, page: PageRef) -> bool {
+        let node = self.slot(page.id).map(|slot| slot.node.load());
+        node.is_some_and(|node| {
+            node.as_ref().is_some_and(|node| frame::checksum_of(node.image()) == page.checksum)
+        })
     }
 
     /// Forgets a page whose id will be used for another.
@@ -100,6 +118,7 @@ impl Cache {
         let _clock = self.clock.lock();
         if let Some(removed) = self.slot(id).and_then(|slot| slot.node.swap(None)) {
             self.bytes.fetch_sub(charge(&removed), Ordering::Relaxed);
+            self.resident.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -119,6 +138,7 @@ impl Cache {
                 reached!("page evicted");
                 self.bytes.fetch_sub(charge(node), Ordering::Relaxed);
                 slot.node.store(None);
+                self.resident.fetch_sub(1, Ordering::Relaxed);
                 self.evictions.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -109,7 +109,7 @@ impl PageStore {
         &self,
         mut attempt: impl FnMut(&PinnedPages<'_>) -> Result<Attempt<T>>,
     ) -> Result<T> {
-        let mut pages = PinnedPages { store: self, pinned: Vec::new() };
+        let mut pages = PinnedPages { store: self, pinned: BTreeMap::new(), pinned_bytes: 0 };
         loop {
             match attempt(&pages)? {
                 Attempt::Done(done) => return Ok(done),
@@ -120,7 +120,7 @@ impl PageStore {
 
     /// The cached pages, with nothing pinned.
     pub(crate) fn cached(&self) -> PinnedPages<'_> {
-        PinnedPages { store: self, pinned: Vec::new() }
+        PinnedPages { store: self, pinned: BTreeMap::new(), pinned_bytes: 0 }
     }
 
     /// Frees pages that nobody refers to any more.
@@ -153,15 +153,23 @@ impl Drop for Loading<'_> {
 /// Cached pages, and some that are held besides.
 pub(crate) struct PinnedPages<'a> {
     store: &'a PageStore,
-    pinned: Vec<(PageRef, Arc<Node>)>,
+    pinned: BTreeMap<PageRef, Arc<Node>>,
+    /// Bytes of the images that are pinned.
+    pinned_bytes: usize,
 }
 
 impl PinnedPages<'_> {
     /// Loads a page and holds it.
     pub(crate) async fn pin(&mut self, page: PageRef) -> Result<()> {
         let node = self.store.load(page).await?;
-        self.pinned.push((page, node));
+        self.pinned_bytes += node.image().len();
+        self.pinned.insert(page, node);
         Ok(())
+    }
+
+    /// Bytes of the pages that are held.
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.pinned_bytes
     }
 }
 
@@ -186,7 +194,7 @@ impl Pages for PinnedPages<'_> {
     type Guard = PageGuard;
 
     fn cached(&self, page: PageRef) -> Option<PageGuard> {
-        if let Some((_, node)) = self.pinned.iter().find(|(pinned, _)| *pinned == page) {
+        if let Some(node) = self.pinned.get(&page) {
             return Some(PageGuard::Pinned(node.clone()));
         }
         self.store.cache.get(page).map(PageGuard::Cached)

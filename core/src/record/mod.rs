@@ -4,4 +4,4 @@ mod frame;
 mod reader;
 
 pub(crate) use frame::{Binding, Header, encode, record_bytes};
-pub(crate) use reader::RecordReader;
+pub(crate) use reader::{RecordReader, is_unused_or_begins_with};

@@ -2,6 +2,7 @@
 
 use super::frame::{self, ALIGNMENT, Binding, HEADER_BYTES, Header};
 use crate::env::{DiskResult, File};
+use crate::error::Result;
 use crate::sync::Arc;
 
 const WINDOW_BYTES: u64 = 256 << 10;
@@ -90,4 +91,11 @@ impl RecordReader {
         }
         Ok(None)
     }
+}
+
+/// Whether a file holds nothing yet where its magic would be, or the magic.
+pub(crate) async fn is_unused_or_begins_with(file: &Arc<dyn File>, magic: [u8; 8]) -> Result<bool> {
+    let len = file.len().await?.min(magic.len() as u64);
+    let start = file.read_at(0, len as usize).await?;
+    Ok(start == magic || start.iter().all(|byte| *byte == 0))
 }

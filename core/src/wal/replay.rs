@@ -9,7 +9,7 @@ use super::segment::{MAGIC, RECORDS_START, SECTOR_BYTES, SegmentHeader, segment_
 use crate::env::{Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
-use crate::record::{Header, RecordReader, record_bytes};
+use crate::record::{self, Header, RecordReader, record_bytes};
 use crate::sync::Arc;
 use std::path::Path;
 
@@ -201,7 +201,5 @@ async fn read_header(file: &Arc<dyn File>, slot: u64) -> Result<Option<SegmentHe
 /// Whether a file that is called like a segment can be the leaving of an interrupted creation: nothing in it yet, or
 /// what a segment begins with.
 pub(crate) async fn may_be_leaving(file: &Arc<dyn File>) -> Result<bool> {
-    let len = file.len().await?.min(MAGIC.len() as u64);
-    let start = file.read_at(0, len as usize).await?;
-    Ok(start == MAGIC || start.iter().all(|byte| *byte == 0))
+    record::is_unused_or_begins_with(file, MAGIC).await
 }
