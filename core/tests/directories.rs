@@ -97,7 +97,7 @@ async fn a_damaged_copy_of_a_log_header_loses_nothing_and_a_newer_format_is_refu
     drop(db);
     for at in [0, 8, 20, 40, 60, 72] {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        let newest = files(&path).into_keys().filter(|name| name.starts_with("log-")).next_back().unwrap();
+        let newest = files(&path).into_keys().rfind(|name| name.starts_with("log-")).unwrap();
         let file = path.join(&newest);
         let mut bytes = std::fs::read(&file).unwrap();
         bytes[at] ^= 1;

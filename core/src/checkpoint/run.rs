@@ -137,6 +137,9 @@ impl Checkpointer {
         };
         self.engine.env.point("memtable frozen").await;
         self.engine.log.reach(frozen.upto, Durability::Synced).await?;
+        if planted!("log-truncated-first") {
+            self.release_log(&frozen).await;
+        }
         let root = self.engine.state.load().root.clone();
         let stages = self.make_stages(&frozen, &root).await?;
         self.relocate(&stages).await?;
@@ -146,10 +149,6 @@ impl Checkpointer {
 
     /// Makes the pages the database.
     async fn complete(&mut self, Prepared { frozen, root, stages }: Prepared) -> Result<()> {
-        let mut released = Vec::new();
-        if planted!("log-truncated-first") {
-            released = self.engine.log.release_before(frozen.log.segment);
-        }
         self.writer.sync().await?;
         self.engine.env.point("pages synced").await;
         let written = self.writer.take();
@@ -161,10 +160,7 @@ impl Checkpointer {
         self.frozen = None;
         self.engine.counters.checkpoints.add(1);
         self.engine.counters.page_bytes_written.add(written.bytes);
-        released.extend(self.engine.log.release_before(frozen.log.segment));
-        for slot in released {
-            self.remove(&segment_name(slot)).await;
-        }
+        self.release_log(&frozen).await;
         self.remove_dead_segments().await;
         self.rewrite_manifest_if_long(&frozen).await
     }
@@ -258,6 +254,13 @@ impl Checkpointer {
             roots.push(newer);
         }
         engine.publish(&frozen.memtable, &roots);
+    }
+
+    /// Gives up the log before the frozen edits.
+    async fn release_log(&self, frozen: &Frozen) {
+        for slot in self.engine.log.release_before(frozen.log.segment) {
+            self.remove(&segment_name(slot)).await;
+        }
     }
 
     /// Removes a file that nothing names any more. If that fails the next open tries again.

@@ -161,7 +161,7 @@ impl Opening {
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
-        let mut leavings = self.leavings(&store, &mut replay, names);
+        let mut leavings = self.leavings(&state, &mut replay, names);
         let base = (state.catalog, state.lsn);
         let (catalog, lsn) = self.replay(&mut replay, &mut writer, base, &mut leavings).await?;
         self.remove_all(&mut leavings).await?;
@@ -189,16 +189,17 @@ impl Opening {
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, next_slot, edit).await?;
         store.release(retired);
-        self.clean_up(replay.into_files(), &log, &store, &writer).await?;
+        self.clean_up(replay.into_files(), &log, &store, &writer, (names, state.next_page_segment)).await?;
         Ok(Start { store, writer, manifest, log, catalog, lsn })
     }
 
-    /// Files that no durable state names: what attempts to open left that were cut short.
-    fn leavings(&self, store: &PageStore, replay: &mut Replay, names: &[String]) -> Vec<String> {
-        let table = store.table.lock();
-        let is_unused =
-            |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
-        let segments = names.iter().filter(is_unused).cloned();
+    /// Files that no durable state can name: what attempts to open left that were cut short. That the manifest which was
+    /// read does not name a file is not enough: its last edit may never have been synced, and then the state before it
+    /// is the durable one. Segment numbers only grow, so what is beyond the manifest's was never named.
+    fn leavings(&self, state: &ManifestState, replay: &mut Replay, names: &[String]) -> Vec<String> {
+        let is_beyond =
+            |name: &&String| page_segment_id(name).is_some_and(|id| id >= state.next_page_segment);
+        let segments = names.iter().filter(is_beyond).cloned();
         segments.chain(replay.take_leavings().into_iter().map(segment_name)).collect()
     }
 
@@ -308,22 +309,30 @@ impl Opening {
         }
     }
 
-    /// Keeps a few old log files for later, and removes the others, with page segments that are empty now.
+    /// Keeps a few old log files for later, and removes the others, with page segments that nothing is in now.
     async fn clean_up(
         &self,
         log_files: Vec<(u64, Arc<dyn File>)>,
         log: &Log,
         store: &PageStore,
         writer: &PageWriter,
+        (names, beyond): (&[String], u64),
     ) -> Result<()> {
         for (slot, file) in log_files {
             if !log.recycle(slot, file) {
                 self.env.disk.remove(&self.path.join(segment_name(slot))).await?;
             }
         }
-        let dead = store.table.lock().take_dead_segments(writer.current_segment());
-        for segment in dead {
-            self.env.disk.remove(&self.path.join(page_segment_name(segment))).await?;
+        let unused: Vec<_> = {
+            let mut table = store.table.lock();
+            table.take_dead_segments(writer.current_segment());
+            let is_unused = |name: &&String| {
+                page_segment_id(name).is_some_and(|id| id < beyond && !table.segments.contains_key(&id))
+            };
+            names.iter().filter(is_unused).collect()
+        };
+        for name in unused {
+            self.env.disk.remove(&self.path.join(name)).await?;
         }
         Ok(())
     }

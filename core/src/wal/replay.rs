@@ -20,8 +20,8 @@ pub(crate) struct Replay {
     current: usize,
     offset: u64,
     next: Lsn,
-    /// Log files that are not of this epoch: leavings, which no durable state names.
-    leavings: Vec<u64>,
+    /// Log files of other epochs.
+    others: Vec<(u64, Arc<dyn File>)>,
     files: Vec<(u64, Arc<dyn File>)>,
     durable_seen: Lsn,
 }
@@ -50,7 +50,7 @@ impl Replay {
         (start, first): (LogPosition, Lsn),
     ) -> Result<Self> {
         let mut segments = Vec::new();
-        let (mut files, mut leavings) = (Vec::new(), Vec::new());
+        let (mut files, mut others) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::ReadWrite).await?;
             let header = read_header(&file, slot).await?;
@@ -58,7 +58,7 @@ impl Replay {
                 continue;
             }
             if header.is_some_and(|header| header.epoch != epoch) {
-                leavings.push(slot);
+                others.push((slot, file));
                 continue;
             }
             files.push((slot, file.clone()));
@@ -91,7 +91,7 @@ impl Replay {
             current: 0,
             offset: start.offset,
             next: first,
-            leavings,
+            others,
             files,
             durable_seen: Lsn(0),
         })
@@ -111,14 +111,20 @@ impl Replay {
         Ok(false)
     }
 
-    /// Log files of other epochs, which nothing needs.
+    /// Log files that later attempts to open left: of another epoch, and younger than each file of this one. Older ones
+    /// may still be what a manifest names whose replacement was never synced.
     pub(crate) fn take_leavings(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.leavings)
+        let newest = self.segments.iter().map(|found| found.slot).max();
+        let (young, old) =
+            std::mem::take(&mut self.others).into_iter().partition(|(slot, _)| Some(*slot) > newest);
+        self.others = old;
+        let young: Vec<(u64, Arc<dyn File>)> = young;
+        young.into_iter().map(|(slot, _)| slot).collect()
     }
 
-    /// The log files of this epoch, and those without a header.
+    /// The log files that nothing needs once the state that was recovered is durable.
     pub(crate) fn into_files(self) -> Vec<(u64, Arc<dyn File>)> {
-        self.files
+        self.files.into_iter().chain(self.others).collect()
     }
 
     /// The next record, or `None` at the end of the log.
