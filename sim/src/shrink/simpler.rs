@@ -7,6 +7,11 @@ use ironleaf_model::{Edit, Operation, Read, Write};
 pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write(write) => simpler_writes(write).into_iter().map(Operation::Write).collect(),
+        Operation::Abandon(write) => {
+            let as_write = Operation::Write(write.clone());
+            let simpler = simpler_writes(write).into_iter().map(Operation::Abandon);
+            std::iter::once(as_write).chain(simpler).collect()
+        }
         Operation::Read(read) => simpler_reads(read).into_iter().map(Operation::Read).collect(),
         Operation::SnapshotRead { slot, read } => simpler_reads(read)
             .into_iter()
