@@ -24,7 +24,7 @@ pub struct Options {
     /// Memory for memtables and cached pages together, in bytes. Half of it is for pages, a quarter for each of the
     /// two memtables. Default: 192 MiB; minimum: 16 KiB.
     pub memory_bytes: usize,
-    /// Size of a log segment, in bytes; a batch must fit into one. A multiple of 512. Default: 16 MiB; minimum: 4 KiB.
+    /// Size of a log segment, in bytes; a batch must fit into one. A multiple of 512. Default: 16 MiB; minimum: 2 KiB.
     pub log_segment_bytes: usize,
     /// Target size of a tree page, in bytes. Pages that hold longer entries are longer. Default: 8 KiB; minimum: 256.
     pub page_bytes: usize,
@@ -58,7 +58,7 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         let limits = [
             ("memory_bytes", self.memory_bytes, 16 << 10, 1 << 44),
-            ("log_segment_bytes", self.log_segment_bytes, 4 << 10, 1 << 30),
+            ("log_segment_bytes", self.log_segment_bytes, 2 << 10, 1 << 30),
             ("page_bytes", self.page_bytes, 256, 32 << 10),
             ("page_segment_bytes", self.page_segment_bytes, 4 << 10, 1 << 30),
             ("value_bytes_max", self.value_bytes_max, 0, VALUE_BYTES_LIMIT),

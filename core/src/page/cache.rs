@@ -1,5 +1,6 @@
 //! Pages in memory, within a budget.
 
+use super::frame;
 use crate::append::AppendVec;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,42 +15,33 @@ const PAGE_OVERHEAD: usize = 128;
 
 /// A flat table of slots, one per page id. A hit takes no lock and counts no reference.
 pub(crate) struct Cache {
-    slots: AppendVec<ArcSwapOption<Entry>>,
+    slots: AppendVec<Slot>,
     budget: usize,
     bytes: AtomicUsize,
-    /// Candidates for eviction, oldest first: a clock (second chance).
+    /// Candidates for eviction, oldest first: a clock (second chance). Its lock also orders changes of slots.
     clock: Mutex<VecDeque<PageRef>>,
     evictions: AtomicU64,
 }
 
-pub(crate) struct Entry {
-    page: PageRef,
-    node: Arc<Node>,
+struct Slot {
+    node: ArcSwapOption<Node>,
     /// Set on a hit, cleared when the clock passes.
     referenced: AtomicBool,
 }
 
-impl Entry {
-    fn charge(&self) -> usize {
-        self.node.image().len() + PAGE_OVERHEAD
-    }
-}
-
 /// A page that stays readable while this is held.
-pub(crate) struct CachedPage(Guard<Option<Arc<Entry>>>);
-
-impl CachedPage {
-    fn entry(&self) -> &Entry {
-        self.0.as_ref().expect("made only of occupied slots")
-    }
-}
+pub(crate) struct CachedPage(Guard<Option<Arc<Node>>>);
 
 impl Deref for CachedPage {
     type Target = Node;
 
     fn deref(&self) -> &Node {
-        &self.entry().node
+        self.0.as_ref().expect("made only of occupied slots")
     }
+}
+
+fn charge(node: &Node) -> usize {
+    node.image().len() + PAGE_OVERHEAD
 }
 
 impl Cache {
@@ -63,40 +55,41 @@ impl Cache {
         }
     }
 
-    fn slot(&self, id: PageId) -> Option<&ArcSwapOption<Entry>> {
+    fn slot(&self, id: PageId) -> Option<&Slot> {
         let index = u32::try_from(id.0).ok()?;
         (index < self.slots.len()).then(|| self.slots.get(index))
     }
 
     /// The page, if it is cached.
     pub(crate) fn get(&self, page: PageRef) -> Option<CachedPage> {
-        let cached = CachedPage(self.slot(page.id)?.load());
-        let entry = cached.0.as_ref()?;
-        if entry.page.checksum != page.checksum {
+        let slot = self.slot(page.id)?;
+        let cached = slot.node.load();
+        // The id may have been given to another page.
+        if frame::checksum_of(cached.as_ref()?.image()) != page.checksum {
             return None;
         }
-        if !entry.referenced.load(Ordering::Relaxed) {
-            entry.referenced.store(true, Ordering::Relaxed);
+        if !slot.referenced.load(Ordering::Relaxed) {
+            slot.referenced.store(true, Ordering::Relaxed);
         }
-        Some(cached)
+        Some(CachedPage(cached))
     }
 
     /// The page, kept alive for as long as the caller wants.
     pub(crate) fn get_owned(&self, page: PageRef) -> Option<Arc<Node>> {
-        Some(self.get(page)?.entry().node.clone())
+        Guard::into_inner(self.get(page)?.0)
     }
 
     /// Adds a page, and evicts others until the budget holds.
     pub(crate) fn insert(&self, page: PageRef, node: Arc<Node>) {
-        let entry = Arc::new(Entry { page, node, referenced: AtomicBool::new(false) });
         let mut clock = self.clock.lock();
         while u64::from(self.slots.len()) <= page.id.0 {
-            self.slots.push(ArcSwapOption::empty());
+            self.slots.push(Slot { node: ArcSwapOption::empty(), referenced: AtomicBool::new(false) });
         }
         let slot = self.slots.get(page.id.0 as u32);
-        self.bytes.fetch_add(entry.charge(), Ordering::Relaxed);
-        if let Some(replaced) = slot.swap(Some(entry)) {
-            self.bytes.fetch_sub(replaced.charge(), Ordering::Relaxed);
+        self.bytes.fetch_add(charge(&node), Ordering::Relaxed);
+        slot.referenced.store(false, Ordering::Relaxed);
+        if let Some(replaced) = slot.node.swap(Some(node)) {
+            self.bytes.fetch_sub(charge(&replaced), Ordering::Relaxed);
         }
         clock.push_back(page);
         self.evict(&mut clock);
@@ -104,8 +97,9 @@ impl Cache {
 
     /// Forgets a page whose id will be used for another.
     pub(crate) fn remove(&self, id: PageId) {
-        if let Some(removed) = self.slot(id).and_then(|slot| slot.swap(None)) {
-            self.bytes.fetch_sub(removed.charge(), Ordering::Relaxed);
+        let _clock = self.clock.lock();
+        if let Some(removed) = self.slot(id).and_then(|slot| slot.node.swap(None)) {
+            self.bytes.fetch_sub(charge(&removed), Ordering::Relaxed);
         }
     }
 
@@ -116,14 +110,15 @@ impl Cache {
             steps -= 1;
             let Some(page) = clock.pop_front() else { break };
             let Some(slot) = self.slot(page.id) else { continue };
-            let cached = slot.load();
-            let Some(entry) = cached.as_ref().filter(|entry| entry.page == page) else { continue };
-            if entry.referenced.swap(false, Ordering::Relaxed) {
+            let cached = slot.node.load();
+            let is_same = |node: &&Arc<Node>| frame::checksum_of(node.image()) == page.checksum;
+            let Some(node) = cached.as_ref().filter(is_same) else { continue };
+            if slot.referenced.swap(false, Ordering::Relaxed) {
                 clock.push_back(page);
             } else {
                 reached!("page evicted");
-                self.bytes.fetch_sub(entry.charge(), Ordering::Relaxed);
-                slot.store(None);
+                self.bytes.fetch_sub(charge(node), Ordering::Relaxed);
+                slot.node.store(None);
                 self.evictions.fetch_add(1, Ordering::Relaxed);
             }
         }

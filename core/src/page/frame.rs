@@ -48,8 +48,15 @@ pub(crate) fn verify(image: &[u8], page: PageRef, seed: u64) -> Result<(), Strin
 
 /// Why `image` is not a page called `id`, by its own checksum.
 pub(crate) fn verify_any(image: &[u8], id: PageId, seed: u64) -> Result<(), String> {
-    let own = image.get(24..32).map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
-    verify(image, PageRef { id, checksum: own }, seed)
+    if image.len() < FRAME_BYTES {
+        return Err("no page frame".into());
+    }
+    verify(image, PageRef { id, checksum: checksum_of(image) }, seed)
+}
+
+/// The checksum that stands in the frame of a sealed page.
+pub(crate) fn checksum_of(image: &[u8]) -> u64 {
+    u64::from_le_bytes(image[24..FRAME_BYTES].try_into().expect("eight bytes"))
 }
 
 fn checksum(image: &[u8], seed: u64) -> u64 {

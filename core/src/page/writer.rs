@@ -10,12 +10,16 @@ use crate::sync::Arc;
 use crate::tree::{PageEditor, PageId, PageRef, PageSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::task::Poll;
 
 /// Pages are handed to the disk in runs of about this size.
 const RUN_BYTES: usize = 256 << 10;
 const PAGE_ALIGNMENT: u64 = 8;
 /// Runs start at a sector of their own: a sector that was synced is never written again.
 const RUN_ALIGNMENT: u64 = 512;
+
+/// A checkpoint lets other tasks run after this many pages.
+const PAGES_PER_TURN: usize = 8;
 
 /// The checkpointer's hand on the page store. Between checkpoints it keeps the segment that is being filled.
 pub(crate) struct PageWriter {
@@ -222,10 +226,26 @@ impl PageEditor for PageWriter {
         let node = Node::parse(image).expect("what the builder made is a node");
         self.store.cache.insert(page, Arc::new(node));
         self.written.created.push(id);
+        if self.written.created.len().is_multiple_of(PAGES_PER_TURN) {
+            yield_now().await;
+        }
         Ok(page)
     }
 
     fn retire(&mut self, page: PageRef) {
         self.written.retired.push(page.id);
     }
+}
+
+/// Lets other tasks of the same thread run.
+async fn yield_now() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

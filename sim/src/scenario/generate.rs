@@ -50,7 +50,7 @@ impl Scenario {
 
 impl EngineOptions {
     fn generate(random: &mut Random) -> Self {
-        let log_segment_bytes = random.choose(&[4 << 10, 4 << 10, 8 << 10, 16 << 10]);
+        let log_segment_bytes = random.choose(&[2 << 10, 4 << 10, 16 << 10]);
         let memory_bytes = random.choose(&[16 << 10, 32 << 10, 64 << 10, 256 << 10]);
         Self {
             memory_bytes,
