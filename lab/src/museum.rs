@@ -30,7 +30,7 @@ pub use planted::{museum, replay};
 
 #[cfg(ironleaf_planted)]
 mod planted {
-    use super::{Misuse, MuseumArguments, Path, Verdict};
+    use super::{Misuse, MuseumArguments, Path, Planted, Verdict, museum_number};
     use crate::measure::{cpu_time, jobs};
     use crate::output::{read_scenario, table, writable, write_scenario};
     use indicatif::ProgressBar;
