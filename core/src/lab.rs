@@ -22,6 +22,7 @@ pub const PROBES: &[&str] = &[
     "commit waits for log space",
     "commit waits for memory",
     "interrupted creation cleared",
+    "leavings removed",
     "log segment recycled",
     "log segment rotated",
     "manifest rewritten",

@@ -96,7 +96,8 @@ async fn merge_object<'a>(
         }
         return Ok(());
     };
-    let incarnation = base.map_or(upto, |base| base.incarnation);
+    let created = object.kind_since(upto).unwrap_or(upto);
+    let incarnation = base.map_or(created, |base| base.incarnation);
     let merged = match base.map(|base| base.body) {
         Some(Body::Tree(root)) => {
             let base = base.expect("just matched");

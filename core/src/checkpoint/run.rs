@@ -52,6 +52,13 @@ struct Stage {
     retired: Vec<PageId>,
 }
 
+/// A checkpoint whose pages are written and not yet synced.
+struct Prepared {
+    frozen: Frozen,
+    root: Arc<RootVersion>,
+    stages: Vec<Stage>,
+}
+
 impl Checkpointer {
     pub(crate) fn new(engine: Arc<Engine>, writer: PageWriter, manifest: Manifest) -> Self {
         Self { engine, writer, manifest, frozen: None }
@@ -70,7 +77,7 @@ impl Checkpointer {
                     }
                 }
                 Command::Check(answer) => {
-                    let _ = answer.send(self.engine.verify(&self.writer).await);
+                    let _ = answer.send(self.engine.verify().await);
                 }
                 Command::Stop(answer) => {
                     let _ = answer.send(());
@@ -82,32 +89,43 @@ impl Checkpointer {
 
     async fn checkpoint(&mut self) -> Result<()> {
         self.engine.log.lock().writable()?;
-        let outcome = self.try_checkpoint().await;
-        match &outcome {
-            Ok(()) => {}
-            // Nothing was published: the same edits are tried again, into new segments.
-            Err(error) if error.kind() == ErrorKind::DiskFull => self.writer.abandon(),
+        let prepared = match self.prepare().await {
+            Ok(Some(prepared)) => prepared,
+            Ok(None) => return Ok(()),
             Err(error) => {
-                self.engine.log.poison(error);
+                // Nothing was synced or published. If the disk was full, the same edits are tried again, into new
+                // segments.
                 self.writer.abandon();
+                if error.kind() != ErrorKind::DiskFull {
+                    self.engine.log.poison(&error);
+                }
+                return Err(error);
             }
-        }
-        outcome
+        };
+        // From here on an error leaves open what is durable, and nothing is tried twice.
+        self.complete(prepared).await.inspect_err(|error| self.engine.log.poison(error))
     }
 
-    async fn try_checkpoint(&mut self) -> Result<()> {
+    /// Writes the pages. `None` if there is nothing to checkpoint.
+    async fn prepare(&mut self) -> Result<Option<Prepared>> {
         if self.frozen.is_none() {
             self.frozen = self.engine.freeze();
         }
         let Some(frozen) = self.frozen.clone() else {
             self.remove_dead_segments().await;
-            return Ok(());
+            return Ok(None);
         };
         self.engine.env.point("memtable frozen").await;
         self.engine.log.reach(frozen.upto, Durability::Synced).await?;
         let root = self.engine.state.load().root.clone();
         let stages = self.make_stages(&frozen, &root).await?;
         self.relocate(&stages).await?;
+        self.writer.flush().await?;
+        Ok(Some(Prepared { frozen, root, stages }))
+    }
+
+    /// Makes the pages the database.
+    async fn complete(&mut self, Prepared { frozen, root, stages }: Prepared) -> Result<()> {
         let mut released = Vec::new();
         if planted!("log-truncated-first") {
             released = self.engine.log.release_before(frozen.log.segment);
@@ -161,16 +179,17 @@ impl Checkpointer {
 
     /// Copies what is alive out of segments that are mostly dead, as much as was written anew at most.
     async fn relocate(&mut self, stages: &[Stage]) -> Result<()> {
-        let allowance = self.writer.bytes() + self.engine.options.page_segment_bytes as u64 / 4;
+        // Less than half of a segment is alive where it is worth it, so one always fits.
+        let allowance = self.writer.bytes() + self.engine.options.page_segment_bytes as u64 / 2;
         let retired: BTreeSet<PageId> =
             stages.iter().flat_map(|stage| stage.retired.iter().copied()).collect();
         let victims = self.engine.store.table.lock().sparse_segments(self.writer.current_segment(), &retired);
         let mut moved = 0;
         for (segment, live) in victims {
-            moved += live;
-            if moved > allowance {
-                break;
+            if moved + live > allowance {
+                continue;
             }
+            moved += live;
             self.writer.relocate(segment, &retired).await?;
         }
         Ok(())

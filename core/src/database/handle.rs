@@ -228,7 +228,8 @@ impl Database {
     /// Writes everything that was committed before the call into pages, so that the log before it is not needed.
     ///
     /// # Errors
-    /// `DiskFull` (nothing is lost; try again), `Poisoned`, `Closed`.
+    /// `DiskFull` (nothing is lost; try again), `Poisoned`, `Closed`. `Corruption`, `DurabilityUnknown` and `Io` poison
+    /// the database: no more writes, and reopening tells what survived.
     pub async fn checkpoint(&self) -> Result<()> {
         self.ask(|answer| Command::Checkpoint(Some(answer))).await?
     }

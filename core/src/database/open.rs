@@ -133,7 +133,10 @@ impl Opening {
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
-        let (catalog, lsn) = self.replay(&mut replay, &mut writer, (state.catalog, state.lsn)).await?;
+        let mut leavings = self.leavings(&store, &mut replay, names);
+        let base = (state.catalog, state.lsn);
+        let (catalog, lsn) = self.replay(&mut replay, &mut writer, base, &mut leavings).await?;
+        self.remove_all(&mut leavings).await?;
         if planted!("recovered-pages-not-synced") {
             writer.flush().await?;
         } else {
@@ -158,8 +161,27 @@ impl Opening {
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, next_slot, edit).await?;
         store.release(retired);
-        self.clean_up(replay.into_files(), &log, &store, &writer, names).await?;
+        self.clean_up(replay.into_files(), &log, &store, &writer).await?;
         Ok(Start { store, writer, manifest, log, catalog, lsn })
+    }
+
+    /// Files that no durable state names: what attempts to open left that were cut short.
+    fn leavings(&self, store: &PageStore, replay: &mut Replay, names: &[String]) -> Vec<String> {
+        let table = store.table.lock();
+        let is_unused =
+            |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
+        let segments = names.iter().filter(is_unused).cloned();
+        segments.chain(replay.take_leavings().into_iter().map(segment_name)).collect()
+    }
+
+    /// Removes leavings. They go before anything is written, so that a disk does not fill up with attempts, but not
+    /// before it is certain that what is to be replayed first is sound.
+    async fn remove_all(&self, leavings: &mut Vec<String>) -> Result<()> {
+        for name in std::mem::take(leavings) {
+            reached!("leavings removed");
+            self.env.disk.remove(&self.path.join(name)).await?;
+        }
+        Ok(())
     }
 
     /// Replays the log into pages; returns the catalog and the last position.
@@ -168,6 +190,7 @@ impl Opening {
         replay: &mut Replay,
         writer: &mut PageWriter,
         (mut catalog, mut done): (Option<PageRef>, Lsn),
+        leavings: &mut Vec<String>,
     ) -> Result<(Option<PageRef>, Lsn)> {
         let seed = self.env.random_u64();
         let mut memtable = Memtable::new(done, seed);
@@ -178,6 +201,7 @@ impl Opening {
                 if is_full {
                     reached!("recovery checkpoints as it goes");
                 }
+                self.remove_all(leavings).await?;
                 let upto = memtable.visible();
                 catalog = merge(writer, catalog, &memtable, (done, upto), &|_| {}).await?;
                 done = upto;
@@ -249,29 +273,22 @@ impl Opening {
         Ok((manifest, log))
     }
 
-    /// Keeps a few old log files for later, and removes every other file that the new state does not name.
+    /// Keeps a few old log files for later, and removes the others, with page segments that are empty now.
     async fn clean_up(
         &self,
         log_files: Vec<(u64, Arc<dyn File>)>,
         log: &Log,
         store: &PageStore,
         writer: &PageWriter,
-        names: &[String],
     ) -> Result<()> {
         for (slot, file) in log_files {
             if !log.recycle(slot, file) {
                 self.env.disk.remove(&self.path.join(segment_name(slot))).await?;
             }
         }
-        store.table.lock().take_dead_segments(writer.current_segment());
-        let unused: Vec<_> = {
-            let table = store.table.lock();
-            let is_unused =
-                |name: &&String| page_segment_id(name).is_some_and(|id| !table.segments.contains_key(&id));
-            names.iter().filter(is_unused).collect()
-        };
-        for name in unused {
-            self.env.disk.remove(&self.path.join(name)).await?;
+        let dead = store.table.lock().take_dead_segments(writer.current_segment());
+        for segment in dead {
+            self.env.disk.remove(&self.path.join(page_segment_name(segment))).await?;
         }
         Ok(())
     }

@@ -4,9 +4,20 @@ use super::engine::Engine;
 use super::types::{Finding, Metrics, Report};
 use crate::catalog::{self, Body, ObjectRecord};
 use crate::error::Result;
-use crate::page::PageWriter;
-use crate::tree::{self, Inspector, PageId, PageRef};
+use crate::node::Node;
+use crate::page::PageStore;
+use crate::sync::Arc;
+use crate::tree::{self, Inspector, PageId, PageRef, PageSource};
 use std::collections::BTreeSet;
+
+/// Pages as they are on the disk, whatever the cache holds.
+struct OnDisk<'a>(&'a PageStore);
+
+impl PageSource for OnDisk<'_> {
+    async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
+        self.0.read(page).await.map(Arc::new)
+    }
+}
 
 /// What a walk over trees gathers.
 #[derive(Default)]
@@ -87,7 +98,8 @@ impl Inspector for Seen {
 
 impl Engine {
     /// Verifies every page of the newest root. The caller sees to it that no checkpoint runs meanwhile.
-    pub(crate) async fn verify(&self, pages: &PageWriter) -> Result<Report> {
+    pub(crate) async fn verify(&self) -> Result<Report> {
+        let pages = &OnDisk(&self.store);
         let root = self.state.load().root.clone();
         let mut seen = Seen { is_catalog: true, ..Seen::default() };
         if let Some(catalog) = root.catalog {

@@ -314,6 +314,11 @@ impl<'a> ObjectRef<'a> {
         self.memtable.newest_event(self.object, at).map(|event| event.kind)
     }
 
+    /// The position at which the object became what it is at `at`, by its newest event.
+    pub(crate) fn kind_since(self, at: Lsn) -> Option<Lsn> {
+        self.memtable.newest_event(self.object, at).map(|event| event.lsn)
+    }
+
     /// Whether the layers below count at `at`.
     pub(crate) fn base(self, at: Lsn) -> Base {
         match self.memtable.deletion(self.object, at) {

@@ -67,7 +67,10 @@ impl PageStore {
             };
             let Some(other) = other else {
                 let _leader = Loading { store: self, id: page.id };
-                return self.read(page).await;
+                let node = Arc::new(self.read(page).await?);
+                self.cache.insert(page, node.clone());
+                self.loads.fetch_add(1, Ordering::Relaxed);
+                return Ok(node);
             };
             reached!("page load shared");
             let done = other.notified();
@@ -77,24 +80,14 @@ impl PageStore {
         }
     }
 
-    async fn read(&self, page: PageRef) -> Result<Arc<Node>> {
+    /// The page as it is on the disk, verified.
+    pub(crate) async fn read(&self, page: PageRef) -> Result<Node> {
         let image = self.read_image(page).await?;
-        let node = Node::parse(image).map_err(|damage| {
-            Error::corruption(
-                format!("page {}", page.id.0),
-                damage.offset as u64,
-                damage.expected,
-                damage.found,
-            )
-        })?;
-        let node = Arc::new(node);
-        self.cache.insert(page, node.clone());
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        Ok(node)
+        Node::parse(image)
+            .map_err(|damage| Error::corruption(page.id, damage.offset as u64, damage.expected, damage.found))
     }
 
-    /// The page's bytes as they are on the disk, verified.
-    pub(crate) async fn read_image(&self, page: PageRef) -> Result<Vec<u8>> {
+    async fn read_image(&self, page: PageRef) -> Result<Vec<u8>> {
         let Some((location, file)) = self.table.lock().resolve(page.id) else {
             return Err(Error::corruption("the page table", page.id.0, "a place for this page", "none"));
         };

@@ -20,6 +20,8 @@ pub(crate) struct Replay {
     current: usize,
     offset: u64,
     next: Lsn,
+    /// Log files that are not of this epoch: leavings, which no durable state names.
+    leavings: Vec<u64>,
     files: Vec<(u64, Arc<dyn File>)>,
     durable_seen: Lsn,
 }
@@ -48,14 +50,19 @@ impl Replay {
         (start, first): (LogPosition, Lsn),
     ) -> Result<Self> {
         let mut segments = Vec::new();
-        let mut files = Vec::new();
+        let (mut files, mut leavings) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::ReadWrite).await?;
-            files.push((slot, file.clone()));
-            let Some(header) = read_header(&file).await? else { continue };
-            if header.database != database || header.epoch != epoch {
+            let header = read_header(&file).await?;
+            if header.is_some_and(|header| header.database != database) {
                 continue;
             }
+            if header.is_some_and(|header| header.epoch != epoch) {
+                leavings.push(slot);
+                continue;
+            }
+            files.push((slot, file.clone()));
+            let Some(header) = header else { continue };
             if header.manifest_edit > manifest_edit {
                 return Err(Error::corruption(
                     "MANIFEST",
@@ -79,7 +86,15 @@ impl Replay {
                 "none",
             ));
         }
-        Ok(Self { segments, current: 0, offset: start.offset, next: first, files, durable_seen: Lsn(0) })
+        Ok(Self {
+            segments,
+            current: 0,
+            offset: start.offset,
+            next: first,
+            leavings,
+            files,
+            durable_seen: Lsn(0),
+        })
     }
 
     /// Whether any log file in a directory without a manifest holds a commit.
@@ -96,7 +111,12 @@ impl Replay {
         Ok(false)
     }
 
-    /// Every log file in the directory, also those of other epochs.
+    /// Log files of other epochs, which nothing needs.
+    pub(crate) fn take_leavings(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.leavings)
+    }
+
+    /// The log files of this epoch, and those without a header.
     pub(crate) fn into_files(self) -> Vec<(u64, Arc<dyn File>)> {
         self.files
     }
