@@ -2,6 +2,7 @@
 
 use crate::arguments::Family;
 use crate::measure::probes;
+use crate::museum::museum_number;
 use crate::{Misuse, Verdict};
 use clap::ValueEnum;
 use ironleaf::lab::PLANTED;
@@ -44,7 +45,7 @@ pub fn list() -> Result<Verdict, Misuse> {
     println!("  {:<14} the engine neither panics, nor hangs, nor fails to open after a crash", "liveness");
     println!("planted bugs (cargo museum)");
     for bug in PLANTED {
-        println!("  {:<28} #{:<3} {}", bug.name, bug.number, bug.mechanism);
+        println!("  {:<32} {:<4} {}", bug.name, museum_number(bug), bug.mechanism);
     }
     Ok(Verdict::Clean)
 }

@@ -2,7 +2,13 @@
 
 use crate::arguments::MuseumArguments;
 use crate::{Misuse, Verdict};
+use ironleaf::lab::Planted;
 use std::path::Path;
+
+/// How the museum of public faults numbers a bug; some are the laboratory's own.
+pub fn museum_number(bug: &Planted) -> String {
+    if bug.number == 0 { "own".to_owned() } else { format!("#{}", bug.number) }
+}
 
 #[cfg(not(ironleaf_planted))]
 fn no_bugs() -> Misuse {
@@ -24,11 +30,11 @@ pub use planted::{museum, replay};
 
 #[cfg(ironleaf_planted)]
 mod planted {
-    use super::{Misuse, MuseumArguments, Path, Verdict};
+    use super::{Misuse, MuseumArguments, Path, Planted, Verdict, museum_number};
     use crate::measure::{cpu_time, jobs};
     use crate::output::{read_scenario, table, writable, write_scenario};
     use indicatif::ProgressBar;
-    use ironleaf::lab::{PLANTED, Planted, plant};
+    use ironleaf::lab::{PLANTED, plant};
     use ironleaf_sim::campaign::{Campaign, Found, Observer, campaign, explore};
     use ironleaf_sim::choices::Source;
     use ironleaf_sim::runner::{RunOptions, RunReport, run};
@@ -77,7 +83,7 @@ mod planted {
         for bug in bugs {
             bar.set_message(bug.name);
             let hunt = hunt(bug, arguments, &bar);
-            let mut row = vec![bug.name.to_owned(), format!("#{}", bug.number), hunt.seeds.to_string()];
+            let mut row = vec![bug.name.to_owned(), museum_number(bug), hunt.seeds.to_string()];
             row.push(hunt.cpu.as_millis().to_string());
             match hunt.result {
                 Ok(found) => {

@@ -35,9 +35,10 @@ pub fn write_scenario(
 /// Checks that a directory can be written before a long run that will want to.
 pub fn writable(directory: &Path) -> Result<(), Misuse> {
     let probe = directory.join(".writable");
-    write_file(&probe, "")?;
-    std::fs::remove_file(&probe)
-        .map_err(|error| Misuse(format!("cannot write {}: {error}", directory.display())))
+    std::fs::create_dir_all(directory)
+        .and_then(|()| std::fs::write(&probe, ""))
+        .and_then(|()| std::fs::remove_file(&probe))
+        .map_err(|error| Misuse(format!("cannot write to the directory {}: {error}", directory.display())))
 }
 
 /// A number with thousands set apart.

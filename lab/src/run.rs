@@ -78,6 +78,7 @@ impl Observer for Progress {
 /// Runs a campaign, prints its summary and writes what failed.
 pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     let Family::Crash = arguments.family;
+    let made_for_this = !arguments.report.exists();
     writable(&arguments.report)?;
     let time = match (arguments.time, &arguments.seeds) {
         (None, None) => Some(TIME_DEFAULT),
@@ -115,6 +116,10 @@ pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     }
     if let Some(file) = &arguments.json {
         write_file(file, format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
+    }
+    if made_for_this {
+        // Goes only if nothing was written into it.
+        let _ = std::fs::remove_dir(&arguments.report);
     }
     let clean = summary.found.is_empty() && summary.nondeterministic.is_empty() && cold.is_empty();
     println!("{}", if clean { "clean" } else { "FAILED" });

@@ -65,10 +65,11 @@ enum Choice {
     Checkpoint,
     Check,
     Invalid,
+    Abandon,
 }
 
 /// How often each operation is chosen where a seed does not change that.
-const WEIGHTS: [(Choice, u64); 24] = [
+const WEIGHTS: [(Choice, u64); 25] = [
     (Choice::Set, 200),
     (Choice::Insert, 60),
     (Choice::Put, 100),
@@ -93,6 +94,7 @@ const WEIGHTS: [(Choice, u64); 24] = [
     (Choice::Checkpoint, 40),
     (Choice::Check, 8),
     (Choice::Invalid, 4),
+    (Choice::Abandon, 15),
 ];
 
 /// The operations of each client that `seed` stands for.
@@ -218,6 +220,10 @@ impl Generator<'_> {
             Choice::Checkpoint => Operation::Checkpoint,
             Choice::Check => Operation::Check,
             Choice::Invalid => self.invalid(),
+            Choice::Abandon => match self.batch() {
+                Operation::Write(write) => Operation::Abandon(write),
+                other => other,
+            },
             _ => {
                 let edit = self.edit(chosen, Budget::of(self.bounds));
                 self.write(vec![edit])
@@ -423,7 +429,7 @@ mod tests {
                 largest = largest.max(model.objects().map(|(_, object)| object.len()).max().unwrap_or(0));
             }
         }
-        assert_eq!(verbs.len(), 28, "{verbs:?}");
+        assert_eq!(verbs.len(), 29, "{verbs:?}");
         assert_eq!(refusals.len(), 2);
         assert!(largest > 300, "the largest object has {largest} names");
     }

@@ -283,7 +283,8 @@ impl History {
         Ok(self.records.len() - 1)
     }
 
-    /// Records how the operation ended. One that never ends is unknown.
+    /// Records how the operation ended. One that never ends, because of a crash or because its client abandoned it,
+    /// is unknown.
     pub fn end(&mut self, number: usize, outcome: Outcome, after: Sample) -> Result<(), Violation> {
         self.sample(after)?;
         self.clock += 1;
@@ -323,7 +324,7 @@ impl History {
         let Some(end) = &record.end else { return Ok(()) };
         let (from, to) = (record.before.visible, after.visible);
         match (&*record.operation, &end.outcome) {
-            (Operation::Write(write), Outcome::Committed { position, .. }) => {
+            (Operation::Write(write) | Operation::Abandon(write), Outcome::Committed { position, .. }) => {
                 let (position, durability) = (*position, write.durability);
                 if write.is_empty() {
                     let what = || format!("wrote nothing at position {position}, not {from} to {to}");
@@ -400,7 +401,7 @@ impl History {
     /// Whether the operation may fail like that in some state.
     fn may_fail(&self, operation: &Operation, kind: ErrorKind) -> bool {
         match operation {
-            Operation::Write(write) => match kind {
+            Operation::Write(write) | Operation::Abandon(write) => match kind {
                 // Which state refused it is judged when the order is known.
                 ErrorKind::WrongKind => true,
                 ErrorKind::InvalidInput => self.model.is_invalid(&write.edits),
@@ -479,10 +480,7 @@ impl History {
             Reason::Nothing => return Ok(()),
             Reason::Acknowledged(number) => {
                 let record = &self.records[number];
-                let level = match &*record.operation {
-                    Operation::Write(write) => write.durability,
-                    _ => Durability::Synced,
-                };
+                let level = record.operation.as_write().map_or(Durability::Synced, |write| write.durability);
                 format!("{record} was acknowledged {level:?} at position {position}")
             }
             Reason::Flushed(number) => {

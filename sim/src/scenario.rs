@@ -110,7 +110,7 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            memory_bytes: 128 << 10,
+            memory_bytes: 512 << 10,
             log_segment_bytes: 16 << 10,
             page_bytes: 512,
             page_segment_bytes: 16 << 10,

@@ -133,7 +133,7 @@ fn the_same_seed_is_the_same_run() {
 fn different_seeds_are_different_runs_with_crashes_and_losses() {
     let mut digests = std::collections::BTreeSet::new();
     let (mut lives, mut losses) = (0, std::collections::BTreeMap::new());
-    for seed in 0..200 {
+    for seed in 0..500 {
         let (seen, machine) = run(Source::Seeded { seed }, false);
         digests.insert(seen.digest);
         lives += seen.lives;
@@ -141,8 +141,8 @@ fn different_seeds_are_different_runs_with_crashes_and_losses() {
             *losses.entry(loss).or_insert(0) += count;
         }
     }
-    assert_eq!(digests.len(), 200);
-    assert!((400..800).contains(&lives), "{lives} lives: two or more a seed");
+    assert!(digests.len() > 490, "{} different runs", digests.len());
+    assert!((1000..2000).contains(&lives), "{lives} lives: two or more a seed");
     for class in ironleaf_sim::disk::CLASSES.iter().chain(&["entry_lost", "length_lost", "in_flight_lost"]) {
         assert!(losses.contains_key(class), "{class} never had an effect: {losses:?}");
     }

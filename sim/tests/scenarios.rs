@@ -2,6 +2,9 @@
 //! user sees of it (results, recovered states, error texts) must be what its snapshot says. Traces are not compared:
 //! they change with every edit of the engine.
 //!
+//! The scenarios in `scenarios/museum/` need a planted bug, which `cargo museum` builds have; here they must be well
+//! formed and name a bug that there is.
+//!
 //! One alone: `cargo test -p ironleaf-sim --test scenarios NAME`. After a change of outcome that is meant:
 //! `INSTA_UPDATE=always`, and review the difference.
 
@@ -17,25 +20,44 @@ use std::sync::Arc;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&directory)
-        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
-        .map(|entry| entry.expect("the directory can be read").path())
-        .filter(|path| path.extension() == Some(OsStr::new("toml")))
-        .collect();
-    files.sort();
-    let mut trials: Vec<Trial> = files
+    let mut trials: Vec<Trial> = files(&directory)
         .into_iter()
-        .map(|file| {
-            let name = file.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+        .map(|(name, file)| {
             let directory = directory.clone();
             Trial::test(name.clone(), move || replay(&directory, &file, &name))
         })
         .collect();
     let found = trials.len();
+    let museum = files(&directory.join("museum")).into_iter();
+    trials
+        .extend(museum.map(|(name, file)| Trial::test(format!("museum/{name}"), move || names_a_bug(&file))));
     trials.push(Trial::test("there_are_scenarios", move || {
         if found < 20 { Err(format!("only {found} scenarios were found").into()) } else { Ok(()) }
     }));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// The scenarios in a directory, by name.
+fn files(directory: &Path) -> Vec<(String, PathBuf)> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
+        .map(|entry| entry.expect("the directory can be read").path())
+        .filter(|path| path.extension() == Some(OsStr::new("toml")))
+        .collect();
+    files.sort();
+    let name = |file: &Path| file.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+    files.into_iter().map(|file| (name(&file), file)).collect()
+}
+
+fn names_a_bug(file: &Path) -> Result<(), Failed> {
+    let scenario = Scenario::from_toml(&file.display().to_string(), &std::fs::read_to_string(file)?)?;
+    let Expectation::Failure { bug: Some(bug), .. } = &scenario.expect else {
+        return Err("it expects no failure by a planted bug".into());
+    };
+    if !ironleaf::lab::PLANTED.iter().any(|planted| planted.name == bug) {
+        return Err(format!("there is no planted bug called {bug}").into());
+    }
+    Ok(())
 }
 
 fn replay(directory: &Path, file: &Path, name: &str) -> Result<(), Failed> {

@@ -1,8 +1,8 @@
 //! Finds an order of a life's commits that explains everything that was seen.
 //!
-//! Acknowledged commits have told their positions. A commit that a crash cut off may stand where no other does, or
-//! nowhere; there is at most one of these for each client, so the few assignments are tried one after another, and
-//! what an assignment did to the model is undone before the next.
+//! Acknowledged commits have told their positions. A commit that a crash cut off, or that its client abandoned, may
+//! stand where no other does, or nowhere. The assignments are tried one after another, the likely ones first, and what
+//! one did to the model is undone before the next.
 
 use super::{Contents, Promise, Record, Violation};
 use crate::history::Outcome;
@@ -10,6 +10,9 @@ use crate::model::{Mark, Model, Refusal};
 use crate::operation::{Operation, Read};
 use ironleaf::ErrorKind;
 use std::collections::BTreeMap;
+
+/// Most commits that are tried in gaps: far more than crashes alone leave open, and judged in milliseconds.
+const TRIES_MAX: u32 = 5000;
 
 /// Something that was seen between two positions, both included.
 struct Window {
@@ -44,6 +47,8 @@ pub(super) struct Judge<'a> {
     recovered: Option<(u64, &'a Contents)>,
     /// The state at `base` plus the index.
     marks: Vec<Mark>,
+    /// Commits that may still be tried in gaps. A sound history needs few; one that is not is given up.
+    tries_left: u32,
 }
 
 impl<'a> Judge<'a> {
@@ -56,7 +61,7 @@ impl<'a> Judge<'a> {
         let (mut windows, mut unknown) = (Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
             match (&*record.operation, &record.end) {
-                (Operation::Write(write), None) => {
+                (Operation::Write(write) | Operation::Abandon(write), None) => {
                     if !write.is_empty() && !model.is_invalid(&write.edits) {
                         unknown.push((number, false));
                     }
@@ -77,7 +82,17 @@ impl<'a> Judge<'a> {
             }
         }
         windows.sort_by_key(|window| window.from);
-        Self { model, records, positions, base, windows, unknown, recovered: None, marks: Vec::new() }
+        Self {
+            model,
+            records,
+            positions,
+            base,
+            windows,
+            unknown,
+            recovered: None,
+            marks: Vec::new(),
+            tries_left: TRIES_MAX,
+        }
     }
 
     /// Leaves the model at the recovered position. `visible` is the last position that was seen to be visible.
@@ -135,6 +150,10 @@ impl<'a> Judge<'a> {
             if placed || self.records[number].before.visible >= next {
                 continue;
             }
+            if self.tries_left == 0 {
+                break;
+            }
+            self.tries_left -= 1;
             self.unknown[at].1 = true;
             let (mark, marks) = (self.model.mark(), self.marks.len());
             let explained = self.close_windows(cursor, number).and_then(|()| {
@@ -165,7 +184,7 @@ impl<'a> Judge<'a> {
             let violation = Violation::new(promise, format!("{record} {what}"));
             Wrong { position: position - 1, violation }
         };
-        let Operation::Write(write) = &*record.operation else {
+        let Some(write) = record.operation.as_write() else {
             return Err(wrong(Promise::Order, format!("got position {position}, but it writes nothing")));
         };
         match (self.model.apply(&write.edits), record.end.as_ref().map(|end| &end.outcome)) {
@@ -247,7 +266,9 @@ fn is_explained(model: &mut Model, record: &Record) -> bool {
         (Operation::Read(read) | Operation::SnapshotRead { read, .. }, Some(Outcome::Answered(answer))) => {
             model.agrees(read, answer)
         }
-        (Operation::Write(write), Some(Outcome::Failed { .. })) => model.refuses_kind(&write.edits),
+        (Operation::Write(write) | Operation::Abandon(write), Some(Outcome::Failed { .. })) => {
+            model.refuses_kind(&write.edits)
+        }
         _ => true,
     }
 }

@@ -204,6 +204,31 @@ fn commits_that_were_cut_off_are_found_in_either_order() {
 }
 
 #[test]
+fn an_abandoned_commit_is_whole_or_absent_while_its_client_goes_on() {
+    for (applied, left) in [(true, &[A, B][..]), (false, &[B][..])] {
+        let mut run = Run::new();
+        run.begin(0, "abandon set k f a");
+        let number = run.begin(0, "insert k f b");
+        let before = applied.then_some("a");
+        run.commit(number, if applied { 2 } else { 1 }, &[before]).expect("acknowledged");
+        assert_eq!(run.recover(Crash::PowerLoss, run.visible, left), Ok(()));
+    }
+    let mut run = Run::new();
+    run.begin(0, "abandon batch [set k f a; set k g c]");
+    run.visible = 1;
+    breaks(run.recover(Crash::PowerLoss, 1, &[A]), Promise::Prefix, "key k lacks g=c");
+}
+
+#[test]
+fn a_history_that_nothing_explains_is_given_up_in_time() {
+    let mut run = Run::new();
+    for number in 0..40 {
+        run.begin(0, &format!("abandon set k f{number} v"));
+    }
+    breaks(run.recover(Crash::PowerLoss, 20, &[C]), Promise::Prefix, "recovered as position 20");
+}
+
+#[test]
 fn a_commit_that_was_cut_off_fills_the_gap_below_an_acknowledged_one() {
     let mut run = Run::new();
     run.begin(1, A);

@@ -361,12 +361,28 @@ impl Parser<'_> {
         }))
     }
 
+    /// The write that `verb` begins; `None` if it begins none.
+    fn write(&mut self, verb: &str) -> Result<Option<Write>, ParseError> {
+        if verb == "batch" {
+            return Ok(Some(self.batch()?));
+        }
+        let Some(edit) = self.edit(verb)? else { return Ok(None) };
+        Ok(Some(Write { edits: vec![edit], durability: self.level()? }))
+    }
+
     fn operation(&mut self) -> Result<Operation, ParseError> {
         const SLOT: &str = "a slot from 0 to 255";
         let verb = self.verb("an operation")?;
         let start = self.start;
         match verb.as_str() {
-            "batch" => return Ok(Operation::Write(self.batch()?)),
+            "abandon" => {
+                let verb = self.verb("a write")?;
+                let start = self.start;
+                let write = self.write(&verb)?;
+                return write.map(Operation::Abandon).ok_or_else(|| {
+                    self.tokens.error(start, format!("`{verb}` is no write; set, put, batch, … are"))
+                });
+            }
             "snapshot" => return Ok(Operation::Snapshot { slot: self.number(SLOT)? }),
             "drop-snapshot" => return Ok(Operation::DropSnapshot { slot: self.number(SLOT)? }),
             "flush" => return Ok(Operation::Flush),
@@ -374,8 +390,8 @@ impl Parser<'_> {
             "check" => return Ok(Operation::Check),
             _ => {}
         }
-        if let Some(edit) = self.edit(&verb)? {
-            return Ok(Operation::Write(Write { edits: vec![edit], durability: self.level()? }));
+        if let Some(write) = self.write(&verb)? {
+            return Ok(Operation::Write(write));
         }
         if let Some(read) = self.read(&verb)? {
             return Ok(Operation::Read(read));
@@ -554,6 +570,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Write(write) => write!(f, "{write}"),
+            Self::Abandon(write) => write!(f, "abandon {write}"),
             Self::Read(read) => write!(f, "{read}"),
             Self::Snapshot { slot } => write!(f, "snapshot {slot}"),
             Self::SnapshotRead { slot, read } => {

@@ -96,7 +96,7 @@ impl Shared {
     async fn clients_are_done(&self) {
         poll_fn(|context| {
             let mut state = self.lock();
-            if state.busy == 0 || state.failure.is_some() || state.stopped {
+            if state.busy == 0 || !state.goes_on() {
                 return Poll::Ready(());
             }
             state.main = Some(context.waker().clone());
@@ -122,6 +122,11 @@ impl State {
             results: Vec::new(),
             recovered: Vec::new(),
         }
+    }
+
+    /// Whether clients may go on.
+    fn goes_on(&self) -> bool {
+        self.failure.is_none() && !self.stopped
     }
 
     fn wake_main(&mut self) {
@@ -249,7 +254,11 @@ impl Client {
             self.env.point("client").await;
             let Some(number) = self.begin(numbered) else { return };
             let outcome = perform(&self.database, &mut snapshots, &numbered.operation).await;
-            if !self.end(numbered, number, outcome) {
+            let goes_on = match outcome {
+                Some(outcome) => self.end(numbered, number, outcome),
+                None => self.abandon(number),
+            };
+            if !goes_on {
                 return;
             }
             self.handle.crash_point(ACKNOWLEDGED);
@@ -267,7 +276,7 @@ impl Client {
     fn begin(&self, numbered: &Numbered) -> Option<(usize, usize)> {
         let now = sample(&self.database);
         let mut state = self.shared.lock();
-        if state.failure.is_some() || state.stopped {
+        if !state.goes_on() {
             return None;
         }
         state.next[self.index] += 1;
@@ -313,13 +322,26 @@ impl Client {
             state.stopped = true;
             state.wake_main();
         }
-        let stopped = state.stopped || state.failure.is_some();
+        let goes_on = state.goes_on();
         drop(state);
         if let Err(violation) = judged {
             self.shared.fail(violation);
             return false;
         }
-        !stopped
+        goes_on
+    }
+
+    /// Leaves the operation unknown. Whether the client may go on.
+    fn abandon(&self, (_, result): (usize, usize)) -> bool {
+        self.handle.mark(u64::MAX, || "abandons it".to_owned());
+        let mut state = self.shared.lock();
+        if self.shared.options.details
+            && let Some(report) = state.results.get_mut(result)
+        {
+            report.outcome = Some("unknown: abandoned".to_owned());
+        }
+        state.operations += 1;
+        state.goes_on()
     }
 }
 

@@ -1,10 +1,13 @@
 //! Carries out operations through the engine's public interface.
 
-use ironleaf::{Database, Error, ErrorKind, Snapshot};
+use ironleaf::{Commit, Database, Error, ErrorKind, Snapshot};
 use ironleaf_model::operation::ScanEnd;
 use ironleaf_model::{Answer, Contents, Held, Operation, Outcome, Read, Sample};
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::ops::Bound;
+use std::pin::pin;
+use std::task::Poll;
 
 /// What the database says about itself. The durable point first: it never passes the visible one.
 pub(super) fn sample(database: &Database) -> Sample {
@@ -12,17 +15,18 @@ pub(super) fn sample(database: &Database) -> Sample {
     Sample { visible: database.visible_point().0, durable }
 }
 
-/// Carries out one operation. `snapshots` are those that the client holds.
+/// Carries out one operation. `snapshots` are those that the client holds. `None` if it was abandoned.
 pub(super) async fn perform(
     database: &Database,
     snapshots: &mut BTreeMap<u8, Snapshot>,
     operation: &Operation,
-) -> Outcome {
+) -> Option<Outcome> {
     let done: Result<Outcome, Error> = match operation {
-        Operation::Write(write) => database
-            .commit(write.to_batch())
-            .await
-            .map(|commit| Outcome::Committed { position: commit.position.0, outcomes: commit.outcomes }),
+        Operation::Write(write) => database.commit(write.to_batch()).await.map(committed),
+        Operation::Abandon(write) => match first_poll(database.commit(write.to_batch())).await {
+            None => return None,
+            Some(ended) => ended.map(committed),
+        },
         Operation::Read(read) => answer(View::Present(database), read).await.map(Outcome::Answered),
         Operation::Snapshot { slot } => {
             let snapshot = database.snapshot();
@@ -41,7 +45,21 @@ pub(super) async fn perform(
         Operation::Checkpoint => database.checkpoint().await.map(|()| Outcome::Done),
         Operation::Check => check(database).await.map(|findings| Outcome::Checked { findings }),
     };
-    done.unwrap_or_else(|error| Outcome::Failed { kind: error.kind(), message: error.to_string() })
+    Some(done.unwrap_or_else(|error| Outcome::Failed { kind: error.kind(), message: error.to_string() }))
+}
+
+fn committed(commit: Commit) -> Outcome {
+    Outcome::Committed { position: commit.position.0, outcomes: commit.outcomes }
+}
+
+/// Polls a future once and drops it.
+async fn first_poll<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 /// What the engine's own check finds wrong.

@@ -3,10 +3,18 @@
 use ironleaf_model::operation::{NameRange, ScanEnd};
 use ironleaf_model::{Edit, Operation, Read, Write};
 
+/// Values are not made shorter than this.
+const SHORT_VALUE_BYTES: usize = 24;
+
 /// Simpler operations, the simplest first.
 pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write(write) => simpler_writes(write).into_iter().map(Operation::Write).collect(),
+        Operation::Abandon(write) => {
+            let as_write = Operation::Write(write.clone());
+            let simpler = simpler_writes(write).into_iter().map(Operation::Abandon);
+            std::iter::once(as_write).chain(simpler).collect()
+        }
         Operation::Read(read) => simpler_reads(read).into_iter().map(Operation::Read).collect(),
         Operation::SnapshotRead { slot, read } => simpler_reads(read)
             .into_iter()
@@ -46,8 +54,8 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
         Edit::Insert { key, field, value } => vec![Edit::Set { key, field, value }],
         Edit::Add { key, member } => vec![Edit::Put { key, member }],
         Edit::Take { key, name } => vec![Edit::Remove { key, name }],
-        // A short value keeps its beginning, which tells it from all others.
-        Edit::Set { key, field, value } if value.len() > 16 => shorter(value.len())
+        // A short value keeps its beginning, which tells it from all others, and still reads as a repeated word.
+        Edit::Set { key, field, value } if value.len() > SHORT_VALUE_BYTES => shorter(value.len())
             .into_iter()
             .map(|len| Edit::Set { key: key.clone(), field: field.clone(), value: value[..len].to_vec() })
             .collect(),
@@ -75,8 +83,8 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
 }
 
 fn shorter(len: usize) -> Vec<usize> {
-    let mut lengths = vec![16, len / 2, len - len / 8];
-    lengths.retain(|shorter| (16..len).contains(shorter));
+    let mut lengths = vec![SHORT_VALUE_BYTES, len / 2, len - len / 8];
+    lengths.retain(|shorter| (SHORT_VALUE_BYTES..len).contains(shorter));
     lengths.dedup();
     lengths
 }

@@ -23,6 +23,8 @@ fn every_form_reads_back_as_it_was_written() {
         "remove-many s m[10..20]",
         "batch [set a f v; put s m; remove a g; delete b] written",
         "batch []",
+        "abandon set k f v",
+        "abandon batch [set k f v; delete j] written",
         "get k f",
         "contains k f",
         "len k",
@@ -116,6 +118,7 @@ fn errors_name_the_place_and_what_was_expected() {
             "snapshot-flush 1",
             "character 1 of the operation: `snapshot-flush` is no operation; set, batch, get, scan, flush, … are",
         ),
+        ("abandon get k f", "character 9 of the operation: `get` is no write; set, put, batch, … are"),
         ("flush now", "character 7 of the operation: expected the end of the line, found now"),
     ] {
         let error = line.parse::<Operation>().expect_err(line).to_string();
