@@ -21,7 +21,7 @@ Examples:
   cargo lab replay lab-out/seed-17.toml  the failure again, operation by operation
   cargo lab replay FILE --trace          with every event of the simulated machine
 
-Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong."
+Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong, 130 interrupted."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -52,8 +52,13 @@ pub enum Family {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --seeds and --for, the campaign runs for half a minute from seed 0. A run that fails is replayed from its
-recording at once, cut down, and written to the report directory. A campaign of 500 seeds or more in which a kind of
-loss never had an effect, or a probe of the engine stayed cold, fails as vacuous: it proved less than it claims.")]
+recording at once, cut down, and written to the report directory.
+
+A campaign that never came to what it claims to exercise fails as VACUOUS. From 500 seeds on, every kind of loss must
+have had an effect and every kind of choice must have been taken; from 2000 seeds on, every probe of the engine must
+have been passed. The remedy is more seeds.
+
+Ctrl-C ends a campaign with its summary, and a second one at once.")]
 pub struct RunArguments {
     /// The kind of trouble.
     #[arg(long, value_enum, default_value = "crash")]
@@ -76,7 +81,7 @@ pub struct RunArguments {
     /// Where failing scenarios are written.
     #[arg(long, value_name = "DIR", default_value = "lab-out")]
     pub report: PathBuf,
-    /// Write the summary as JSON as well.
+    /// Write the summary as JSON as well; `-` is standard output, and what people read goes to standard error.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -135,11 +140,10 @@ pub struct MuseumArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum MuseumCommand {
-    /// Runs a kept scenario twice with its bug: it must fail the same way, with equal digests.
-    Replay {
-        /// The scenario.
-        file: PathBuf,
-    },
+    /// Runs a scenario twice with its bug: it must fail the same way, with equal digests.
+    Replay(ReplayArguments),
+    /// Cuts a scenario down that fails with its bug.
+    Shrink(ShrinkArguments),
 }
 
 fn parse_seeds(text: &str) -> Result<Range<u64>, String> {

@@ -10,15 +10,31 @@ use ironleaf_model::Promise;
 use ironleaf_sim::campaign::Summary;
 use ironleaf_sim::choices::DELAYS;
 
+/// The engine's promises. Oracles and scenarios are named after them.
+const PROMISES: [(&str, &str); 12] = [
+    ("B1", "one order: commits have one total order, and a batch is atomic"),
+    ("B2", "visibility: commits become visible in that order, at once"),
+    ("B3", "durability: what was acknowledged at a level survives what the level names"),
+    ("B4", "prefix: a recovered state is a prefix of the order, and does not roll back"),
+    ("B5", "snapshots: a snapshot never changes, and a scan answers as of one position"),
+    ("B6", "failed I/O poisons the database and is never hidden (not in campaigns yet)"),
+    ("B7", "a full disk is an ordinary error that changes nothing (not in campaigns yet)"),
+    ("B8", "damage is never served: it gives a typed error (not in campaigns yet)"),
+    ("B9", "bad input gets a typed error and changes nothing"),
+    ("B10", "memory stays within its budget (not in campaigns yet)"),
+    ("B11", "space comes back, and check proves where every page is"),
+    ("B12", "cancellation: a commit whose future is dropped is whole or absent"),
+];
+
 /// Prints everything that has a name.
 pub fn list() -> Result<Verdict, Misuse> {
-    println!("families");
+    say!("families");
     for family in Family::value_variants() {
         let value = family.to_possible_value();
         let (name, help) = value.as_ref().map_or(("", None), |value| (value.get_name(), value.get_help()));
-        println!("  {name:<14} {}", help.map(ToString::to_string).unwrap_or_default());
+        say!("  {name:<14} {}", help.map(ToString::to_string).unwrap_or_default());
     }
-    println!("choices (the site of a deviation in a scenario)");
+    say!("choices (the site of a deviation in a scenario)");
     let delays = format!("{:?} to {:?}", DELAYS[0], DELAYS[DELAYS.len() - 1]);
     for (site, meaning) in [
         ("wake", format!("a task that was woken runs later: pick i is the i-th delay, {delays}")),
@@ -26,26 +42,29 @@ pub fn list() -> Result<Verdict, Misuse> {
         ("latency", "an I/O takes a quarter to a hundred times as long as usual".to_owned()),
         ("crash", "the machine crashes: 1 is power loss, 2 the death of the process".to_owned()),
         ("power_loss", "what a power loss keeps: a class, then details".to_owned()),
-        ("fault", "an I/O fails".to_owned()),
     ] {
-        println!("  {site:<14} {meaning}");
+        say!("  {site:<14} {meaning}");
     }
-    println!("outcomes of a power loss");
+    say!("outcomes of a power loss");
     for kind in Summary::loss_kinds() {
-        println!("  {kind}");
+        say!("  {kind}");
     }
-    println!("probes of the engine");
+    say!("probes of the engine");
     for (name, _) in probes() {
-        println!("  {name}");
+        say!("  {name}");
     }
-    println!("promises that are checked (docs/guarantees.md)");
+    say!("promises (docs/guarantees.md)");
+    for (code, meaning) in PROMISES {
+        say!("  {code:<14} {meaning}");
+    }
+    say!("oracles (each failure is named after the one that found it)");
     for promise in Promise::ALL {
-        println!("  {:<14} {}", promise.name(), promise.meaning());
+        say!("  {:<14} {}", promise.name(), promise.meaning());
     }
-    println!("  {:<14} the engine neither panics, nor hangs, nor fails to open after a crash", "liveness");
-    println!("planted bugs (cargo museum)");
+    say!("  {:<14} the engine neither panics, nor hangs, nor fails to open after a crash", "liveness");
+    say!("planted bugs (cargo museum)");
     for bug in PLANTED {
-        println!("  {:<32} {:<4} {}", bug.name, museum_number(bug), bug.mechanism);
+        say!("  {:<32} {:<4} {}", bug.name, museum_number(bug), bug.mechanism);
     }
     Ok(Verdict::Clean)
 }

@@ -1,20 +1,21 @@
 //! The laboratory's command line: campaigns, replay, shrinking, and the museum of planted bugs.
 //!
-//! Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong.
+//! Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong, 130 interrupted.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user")]
+#[macro_use]
+mod output;
 
 mod arguments;
+mod interrupt;
 mod list;
 mod measure;
 mod museum;
-mod output;
 mod replay;
 mod run;
 mod shrink;
 
 use arguments::{Arguments, Command, MuseumCommand};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -23,6 +24,8 @@ enum Verdict {
     Clean,
     /// A failure was found.
     Failed,
+    /// Nothing wrong until an interrupt ended it.
+    Interrupted,
 }
 
 /// The command or a file was wrong: one line for the user.
@@ -34,15 +37,25 @@ impl From<ironleaf_sim::scenario::ScenarioError> for Misuse {
     }
 }
 
+/// Reads the command line, or says what is wrong with it and exits.
+fn arguments() -> Arguments {
+    let command = Arguments::command();
+    // `cargo museum` is an alias for this command: it goes by the name that was typed.
+    let museum = std::env::args_os().nth(1).is_some_and(|first| first == "museum");
+    let command = if museum { command.bin_name("cargo") } else { command };
+    Arguments::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
     let result = if cfg!(ironleaf_lab) {
-        match Arguments::parse().command {
+        match arguments().command {
             Command::Run(arguments) => run::run(&arguments),
             Command::Replay(arguments) => replay::replay(&arguments),
             Command::Shrink(arguments) => shrink::shrink(&arguments),
             Command::List => list::list(),
             Command::Museum(arguments) => match &arguments.command {
-                Some(MuseumCommand::Replay { file }) => museum::replay(file),
+                Some(MuseumCommand::Replay(arguments)) => museum::replay(arguments),
+                Some(MuseumCommand::Shrink(arguments)) => museum::shrink(arguments),
                 None => museum::museum(&arguments),
             },
         }
@@ -56,8 +69,9 @@ fn main() -> ExitCode {
     match result {
         Ok(Verdict::Clean) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::from(1),
+        Ok(Verdict::Interrupted) => ExitCode::from(interrupt::EXIT_CODE),
         Err(Misuse(line)) => {
-            eprintln!("lab: {line}");
+            complain!("lab: {line}");
             ExitCode::from(2)
         }
     }

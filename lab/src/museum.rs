@@ -1,46 +1,53 @@
 //! `lab museum`: every planted bug must be found. A bug that is missed means that the laboratory is wrong.
 
-use crate::arguments::MuseumArguments;
+use crate::arguments::{MuseumArguments, ReplayArguments, ShrinkArguments};
 use crate::{Misuse, Verdict};
 use ironleaf::lab::Planted;
-use std::path::Path;
 
 /// How the museum of public faults numbers a bug; some are the laboratory's own.
 pub fn museum_number(bug: &Planted) -> String {
     if bug.number == 0 { "own".to_owned() } else { format!("#{}", bug.number) }
 }
 
-#[cfg(not(ironleaf_planted))]
-fn no_bugs() -> Misuse {
-    Misuse("this build has no planted bugs; use `cargo museum`".to_owned())
+/// Runs a scenario twice, with its bug if it names one.
+pub fn replay(arguments: &ReplayArguments) -> Result<Verdict, Misuse> {
+    needs_bugs()?;
+    crate::replay::run_and_compare(arguments, true)
+}
+
+/// Cuts a scenario down, with its bug if it names one.
+pub fn shrink(arguments: &ShrinkArguments) -> Result<Verdict, Misuse> {
+    needs_bugs()?;
+    crate::shrink::shrink(arguments)
+}
+
+/// Refuses builds without planted bugs.
+fn needs_bugs() -> Result<(), Misuse> {
+    if cfg!(ironleaf_planted) {
+        return Ok(());
+    }
+    Err(Misuse("this build has no planted bugs; use `cargo museum`".to_owned()))
 }
 
 #[cfg(not(ironleaf_planted))]
 pub fn museum(_arguments: &MuseumArguments) -> Result<Verdict, Misuse> {
-    Err(no_bugs())
-}
-
-#[cfg(not(ironleaf_planted))]
-pub fn replay(_file: &Path) -> Result<Verdict, Misuse> {
-    Err(no_bugs())
+    needs_bugs().map(|()| Verdict::Clean)
 }
 
 #[cfg(ironleaf_planted)]
-pub use planted::{museum, replay};
+pub use planted::museum;
 
 #[cfg(ironleaf_planted)]
 mod planted {
-    use super::{Misuse, MuseumArguments, Path, Planted, Verdict, museum_number};
+    use super::{Misuse, MuseumArguments, Planted, Verdict, museum_number};
+    use crate::interrupt::{interrupted, listen};
     use crate::measure::{cpu_time, jobs};
-    use crate::output::{read_scenario, table, writable, write_scenario};
+    use crate::output::{table, writable, write_scenario};
     use indicatif::ProgressBar;
     use ironleaf::lab::{PLANTED, plant};
     use ironleaf_sim::campaign::{Campaign, Found, Observer, campaign, explore};
-    use ironleaf_sim::choices::Source;
-    use ironleaf_sim::runner::{RunOptions, RunReport, run};
-    use ironleaf_sim::scenario::Expectation;
+    use ironleaf_sim::runner::{RunOptions, RunReport};
     use ironleaf_sim::shrink::{ShrinkLimits, shrink};
-    use std::sync::Arc;
     use std::time::Duration;
 
     struct Quiet<'a>(&'a ProgressBar);
@@ -48,7 +55,7 @@ mod planted {
     impl Observer for Quiet<'_> {
         fn ran(&self, _seed: u64, _report: &RunReport) -> bool {
             self.0.tick();
-            true
+            !interrupted()
         }
 
         fn failed(&self, _seed: u64, _report: &RunReport) {}
@@ -73,9 +80,16 @@ mod planted {
                 "there is no planted bug called {name}; `cargo lab list` shows them"
             )));
         }
+        if arguments.base_seed.checked_add(arguments.seeds.max(1)).is_none() || arguments.seeds == 0 {
+            return Err(Misuse(format!(
+                "--base-seed {} with --seeds {} leaves no seed",
+                arguments.base_seed, arguments.seeds
+            )));
+        }
         if let Some(directory) = &arguments.keep {
             writable(directory)?;
         }
+        listen();
         let header = ["bug", "museum", "seeds", "CPU ms", "operations", "deviations", "promise broken"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
         let mut missed = Vec::new();
@@ -83,6 +97,9 @@ mod planted {
         for bug in bugs {
             bar.set_message(bug.name);
             let hunt = hunt(bug, arguments, &bar);
+            if interrupted() {
+                break;
+            }
             let mut row = vec![bug.name.to_owned(), museum_number(bug), hunt.seeds.to_string()];
             row.push(hunt.cpu.as_millis().to_string());
             match hunt.result {
@@ -92,7 +109,7 @@ mod planted {
                     row.push(scenario.deviations.len().to_string());
                     row.push(found.failure.fingerprint);
                     if let Some(directory) = &arguments.keep {
-                        write_scenario(directory, bug.name, &scenario, "cargo museum replay")?;
+                        write_scenario(directory, bug.name, &scenario)?;
                     }
                 }
                 Err(why) => {
@@ -104,14 +121,19 @@ mod planted {
         }
         plant(None);
         bar.finish_and_clear();
-        print!("{}", table(&rows));
+        say!("{}", table(&rows).trim_end());
+        if missed.is_empty() && interrupted() {
+            say!("interrupted: the other bugs were not looked for");
+            return Ok(Verdict::Interrupted);
+        }
         if missed.is_empty() {
-            println!("every planted bug was found");
+            say!("every planted bug was found");
             return Ok(Verdict::Clean);
         }
-        println!("MISSED: {}", missed.join(", "));
+        say!("MISSED: {}", missed.join(", "));
         for name in missed {
-            println!("  again with: cargo museum --bug {name} --seeds {}", arguments.seeds);
+            let seeds = arguments.seeds.saturating_mul(2);
+            say!("  look further with: cargo museum --bug {name} --seeds {seeds}");
         }
         Ok(Verdict::Failed)
     }
@@ -140,7 +162,9 @@ mod planted {
         };
         let seeds = found.seed - arguments.base_seed + 1;
         found.shrunk =
-            Some(shrink(&found.recorded, &found.failure.fingerprint, ShrinkLimits::default(), |_| true));
+            Some(shrink(&found.recorded, &found.failure.fingerprint, ShrinkLimits::default(), |_| {
+                !interrupted()
+            }));
         if let Some(shrunk) = &mut found.shrunk {
             shrunk.scenario.title = format!("{}: {}", bug.name, bug.mechanism);
             shrunk.scenario.promise = found.failure.fingerprint.clone();
@@ -152,38 +176,5 @@ mod planted {
             return Hunt { seeds, cpu, result: Err(why) };
         }
         Hunt { seeds, cpu, result: Ok(found) }
-    }
-
-    /// Runs a kept scenario twice: it must fail as expected both times, with equal digests.
-    pub fn replay(file: &Path) -> Result<Verdict, Misuse> {
-        let scenario = Arc::new(read_scenario(file)?);
-        let Expectation::Failure { fingerprint, bug: Some(bug) } = &scenario.expect else {
-            return Err(Misuse(format!("{}: [expect] names no failure and planted bug", file.display())));
-        };
-        if !plant(Some(bug)) {
-            return Err(Misuse(format!("{}: there is no planted bug called {bug}", file.display())));
-        }
-        let once = || {
-            let source = Source::Recorded { deviations: scenario.all_deviations(), strict: true };
-            run(&scenario, source, RunOptions::default())
-        };
-        let (first, second) = (once(), once());
-        for report in [&first, &second] {
-            let found = report.failure.as_ref().map_or_else(|| "pass".to_owned(), ToString::to_string);
-            println!("{bug}: digest {:016x}: {found}", report.digest);
-            if let Some(divergence) = &report.divergence {
-                println!("DIVERGED: {divergence}");
-            }
-        }
-        let same = first.digest == second.digest && first.failure == second.failure;
-        let as_expected = first.fingerprint() == Some(fingerprint) && first.divergence.is_none();
-        if same && as_expected {
-            println!("failed the same way twice, as expected");
-            return Ok(Verdict::Clean);
-        }
-        println!("{}", if same { "NOT as expected" } else { "NOT DETERMINISTIC" });
-        println!("  expected {fingerprint}");
-        println!("  replay with: cargo museum replay {}", file.display());
-        Ok(Verdict::Failed)
     }
 }

@@ -1,8 +1,84 @@
 //! Files and tables.
 
 use crate::Misuse;
-use ironleaf_sim::scenario::Scenario;
+use ironleaf_sim::scenario::{Expectation, Scenario};
+use std::fmt::Arguments;
+use std::fs::OpenOptions;
+use std::io::{Write as _, stderr, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Prints a line. A reader that has gone away, such as `head`, ends neither the command nor what it still has to do.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! complain {
+    ($($text:tt)*) => { $crate::output::complain(format_args!($($text)*)) };
+}
+
+static STDOUT_IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Has [`say!`] print to standard error, because standard output holds something else.
+pub fn take_stdout() {
+    STDOUT_IS_TAKEN.store(true, Relaxed);
+}
+
+/// See [`say!`].
+pub fn say(line: Arguments<'_>) {
+    if STDOUT_IS_TAKEN.load(Relaxed) {
+        return complain(line);
+    }
+    let _ = writeln!(stdout(), "{line}");
+}
+
+/// See [`complain!`].
+pub fn complain(line: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
+/// Where a campaign's JSON goes.
+pub enum JsonTarget {
+    /// Standard output.
+    Stdout,
+    /// A file that can be written.
+    File(PathBuf),
+}
+
+impl JsonTarget {
+    /// Checks that `file` can be written, before a long run whose result it is to take. Creates no directory.
+    pub fn check(file: &Path) -> Result<Self, Misuse> {
+        if file == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(file)
+            .map_err(|error| Misuse(format!("cannot write {}: {error}", file.display())))?;
+        Ok(Self::File(file.to_owned()))
+    }
+
+    /// Writes the text.
+    pub fn write(&self, text: &str) -> Result<(), Misuse> {
+        match self {
+            Self::Stdout => {
+                let _ = stdout().write_all(text.as_bytes());
+                Ok(())
+            }
+            Self::File(file) => write_file(file, text),
+        }
+    }
+}
+
+/// The command that replays a scenario: one with a planted bug needs the museum's build.
+pub fn replay_command(scenario: &Scenario) -> &'static str {
+    match scenario.expect {
+        Expectation::Failure { bug: Some(_), .. } => "cargo museum replay",
+        _ => "cargo lab replay",
+    }
+}
 
 /// Reads a scenario.
 pub fn read_scenario(file: &Path) -> Result<Scenario, Misuse> {
@@ -20,14 +96,9 @@ pub fn write_file(file: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Misuse> {
 }
 
 /// Writes a scenario into a directory, with the command that replays it as its first line.
-pub fn write_scenario(
-    directory: &Path,
-    name: &str,
-    scenario: &Scenario,
-    command: &str,
-) -> Result<PathBuf, Misuse> {
+pub fn write_scenario(directory: &Path, name: &str, scenario: &Scenario) -> Result<PathBuf, Misuse> {
     let file = directory.join(format!("{name}.toml"));
-    let text = format!("# {command} {}\n{}", file.display(), scenario.to_toml());
+    let text = format!("# {} {}\n{}", replay_command(scenario), file.display(), scenario.to_toml());
     write_file(&file, text)?;
     Ok(file)
 }
@@ -75,9 +146,36 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Joins items with commas into lines of at most `width` characters; an item is never split.
+pub fn wrapped(items: impl IntoIterator<Item = String>, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for item in items {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            *line = item;
+        } else if line.chars().count() + item.chars().count() + 3 <= width {
+            line.push_str(", ");
+            line.push_str(&item);
+        } else {
+            line.push(',');
+            lines.push(item);
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_wrapped_between_items() {
+        let items = || ["one 1", "two 2", "three 3"].map(str::to_owned);
+        assert_eq!(wrapped(items(), 100), ["one 1, two 2, three 3"]);
+        assert_eq!(wrapped(items(), 15), ["one 1, two 2,", "three 3"]);
+        assert_eq!(wrapped(items(), 1), ["one 1,", "two 2,", "three 3"]);
+        assert_eq!(wrapped([], 15), [""]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_tables_aligned() {

@@ -11,39 +11,49 @@ use std::sync::Arc;
 
 /// Runs a scenario and compares what came of it with what it expects.
 pub fn replay(arguments: &ReplayArguments) -> Result<Verdict, Misuse> {
+    run_and_compare(arguments, false)
+}
+
+/// Runs a scenario, and once more if `twice`: a second run that differs is worse than any other finding.
+pub fn run_and_compare(arguments: &ReplayArguments, twice: bool) -> Result<Verdict, Misuse> {
     let scenario = Arc::new(read_scenario(&arguments.file)?);
     if let Some(id) = arguments.until.filter(|id| scenario.owner(*id).is_none()) {
         return Err(Misuse(format!("--until {id}: {} has no operation {id}", arguments.file.display())));
     }
     plant(&scenario, &arguments.file)?;
-    let source = Source::Recorded { deviations: scenario.all_deviations(), strict: !arguments.tolerant };
+    let source = || Source::Recorded { deviations: scenario.all_deviations(), strict: !arguments.tolerant };
     let options = RunOptions {
         trace: arguments.trace,
         details: true,
         until: arguments.until,
         dump: arguments.dump.is_some(),
     };
-    let report = run(&scenario, source, options);
-    println!("{} (promise: {})", scenario.title, scenario.promise);
+    let report = run(&scenario, source(), options);
+    say!("{} (promise: {})", scenario.title, scenario.promise);
     for line in &report.trace {
-        println!("{line}");
+        say!("{line}");
     }
-    print!("{}", report.outcome());
-    println!(
-        "digest {:016x} over {} events, {:?} simulated",
-        report.digest, report.events, report.virtual_time
-    );
+    say!("{}", report.outcome().trim_end());
+    say!("digest {:016x} over {} events, {:?} simulated", report.digest, report.events, report.virtual_time);
     if let Some(directory) = &arguments.dump {
         dump(&report, directory)?;
     }
-    if report.failure.is_none() && arguments.until.is_some() {
-        println!("stopped before the end: the expectation is not compared");
-        return Ok(Verdict::Clean);
+    if twice {
+        let second = run(&scenario, source(), options);
+        if second.digest != report.digest || second.failure != report.failure {
+            say!("NOT DETERMINISTIC: a second run has the digest {:016x}", second.digest);
+            return Ok(Verdict::Failed);
+        }
+        say!("a second run was the same");
     }
     if let Some(divergence) = &report.divergence {
-        println!("DIVERGED: {divergence}");
-        println!("  the scenario no longer fits the code; --tolerant drops what does not fit");
+        say!("DIVERGED: {divergence}");
+        say!("  the scenario no longer fits the code; --tolerant drops what does not fit");
         return Ok(Verdict::Failed);
+    }
+    if report.stopped && report.failure.is_none() {
+        say!("stopped before the end: the expectation is not compared");
+        return Ok(Verdict::Clean);
     }
     Ok(compare(&scenario.expect, &report))
 }
@@ -61,7 +71,7 @@ pub fn plant(scenario: &Scenario, file: &Path) -> Result<(), Misuse> {
     }
     #[cfg(not(ironleaf_planted))]
     Err(Misuse(format!(
-        "this scenario needs the planted bug {bug}, which this build does not have; use `cargo museum replay {}`",
+        "{} needs the planted bug {bug}, which this build does not have; use `cargo museum` with `replay` or `shrink`",
         file.display()
     )))
 }
@@ -70,11 +80,11 @@ pub fn plant(scenario: &Scenario, file: &Path) -> Result<(), Misuse> {
 fn compare(expect: &Expectation, report: &RunReport) -> Verdict {
     match (expect, report.fingerprint()) {
         (Expectation::Pass, None) => {
-            println!("as expected: pass");
+            say!("as expected: pass");
             Verdict::Clean
         }
         (Expectation::Failure { fingerprint, .. }, Some(found)) if found == fingerprint => {
-            println!("as expected: {found}");
+            say!("as expected: {found}");
             Verdict::Clean
         }
         (expect, found) => {
@@ -82,7 +92,7 @@ fn compare(expect: &Expectation, report: &RunReport) -> Verdict {
                 Expectation::Pass => "pass",
                 Expectation::Failure { fingerprint, .. } => fingerprint.as_str(),
             };
-            println!("NOT as expected: expected {expected}, found {}", found.unwrap_or("pass"));
+            say!("NOT as expected: expected {expected}, found {}", found.unwrap_or("pass"));
             Verdict::Failed
         }
     }
@@ -94,6 +104,6 @@ fn dump(report: &RunReport, directory: &Path) -> Result<(), Misuse> {
         let relative = path.strip_prefix("/").unwrap_or(path);
         write_file(&directory.join(relative), bytes)?;
     }
-    println!("{} files of the simulated disk are in {}", report.files.len(), directory.display());
+    say!("{} files of the simulated disk are in {}", report.files.len(), directory.display());
     Ok(())
 }

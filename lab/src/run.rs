@@ -1,19 +1,22 @@
 //! `lab run`: a campaign.
 
 use crate::arguments::{Family, RunArguments};
+use crate::interrupt::{self, interrupted};
 use crate::measure::{cpu_time, jobs, probes, resident_bytes};
-use crate::output::{grouped, table, writable, write_file, write_scenario};
+use crate::output::{
+    JsonTarget, grouped, replay_command, table, take_stdout, wrapped, writable, write_scenario,
+};
 use crate::{Misuse, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
-use ironleaf_sim::campaign::{Campaign, Found, Observer, Summary, campaign};
+use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Summary, campaign};
 use ironleaf_sim::runner::RunReport;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long a campaign takes that nobody gave a length.
 const TIME_DEFAULT: Duration = Duration::from_secs(30);
-/// From so many seeds on, a campaign must have exercised everything it claims to.
-const VACUOUS_FROM_SEEDS: u64 = 500;
+/// Characters in a line of the summary, beside the name at its beginning.
+const LINE_WIDTH: usize = 84;
 
 /// What a campaign took.
 struct Cost {
@@ -41,7 +44,7 @@ impl Progress {
         let (length, template) = match (&arguments.seeds, time) {
             (_, Some(time)) => (time.as_millis() as u64, "{bar:40} {elapsed} of the time, {msg}"),
             (Some(seeds), None) => {
-                let length = (seeds.end - seeds.start).div_ceil(arguments.shard.1);
+                let length = (seeds.end - seeds.start).div_ceil(arguments.shard.1.max(1));
                 (length, "{bar:40} {pos}/{len} seeds, {msg}, {eta} to go")
             }
             (None, None) => (0, "{msg}"),
@@ -62,14 +65,18 @@ impl Observer for Progress {
         if seed.is_multiple_of(64) {
             self.bar.set_message(format!("seed {seed}, {} failures", self.failures.load(Relaxed)));
         }
-        self.time.is_none_or(|time| elapsed < time)
+        self.time.is_none_or(|time| elapsed < time) && !interrupted()
+    }
+
+    fn may_shrink(&self) -> bool {
+        !interrupted()
     }
 
     fn failed(&self, seed: u64, report: &RunReport) {
         self.failures.fetch_add(1, Relaxed);
         if let Some(failure) = &report.failure {
             self.bar.suspend(|| {
-                eprintln!("seed {seed} failed ({}); replaying and cutting it down", failure.fingerprint)
+                complain!("seed {seed} failed ({}); replaying and cutting it down", failure.fingerprint)
             });
         }
     }
@@ -78,58 +85,96 @@ impl Observer for Progress {
 /// Runs a campaign, prints its summary and writes what failed.
 pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     let Family::Crash = arguments.family;
+    let planned = Campaign {
+        seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
+        shard: arguments.shard,
+        jobs: jobs(arguments.jobs),
+        repeat_percent: arguments.check_determinism,
+        ..Campaign::default()
+    };
+    if planned.seed_from(planned.seeds.start).is_none() {
+        let ((index, count), seeds) = (planned.shard, &planned.seeds);
+        return Err(Misuse(format!(
+            "--shard {index}/{count} leaves none of the seeds {}..{}",
+            seeds.start, seeds.end
+        )));
+    }
     let made_for_this = !arguments.report.exists();
     writable(&arguments.report)?;
+    let json = arguments.json.as_deref().map(JsonTarget::check).transpose().inspect_err(|_| {
+        tidy(arguments, made_for_this);
+    })?;
+    if matches!(json, Some(JsonTarget::Stdout)) {
+        take_stdout();
+    }
+    interrupt::listen();
     let time = match (arguments.time, &arguments.seeds) {
         (None, None) => Some(TIME_DEFAULT),
         (time, _) => time,
     };
     let (real, cpu) = (Instant::now(), cpu_time());
     let progress = Progress::new(arguments, time);
-    let summary = campaign(
-        &Campaign {
-            seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
-            shard: arguments.shard,
-            jobs: jobs(arguments.jobs),
-            repeat_percent: arguments.check_determinism,
-            ..Campaign::default()
-        },
-        &progress,
-    );
+    let summary = campaign(&planned, &progress);
     progress.bar.finish_and_clear();
     let cost = Cost { real: real.elapsed(), cpu: cpu_time() - cpu, resident: resident_bytes() };
-    let cold = if summary.seeds >= VACUOUS_FROM_SEEDS { summary.cold(&probes()) } else { Vec::new() };
-    print!("{}", describe(&summary, &cost));
+    let cold = summary.cold(&probes());
+    say!("{}", describe(&summary, &cost).trim_end());
     for found in &summary.found {
         report(arguments, found)?;
     }
     for differing in &summary.nondeterministic {
-        println!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
-        println!(
+        say!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
+        say!(
             "  repeat with: cargo lab run --seeds {}..{} --check-determinism all",
             differing.seed,
             differing.seed + 1
         );
     }
-    if !cold.is_empty() {
-        println!("VACUOUS: the campaign never came to: {}", cold.join(", "));
+    if let Some(json) = json {
+        json.write(&format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
     }
-    if let Some(file) = &arguments.json {
-        write_file(file, format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
-    }
+    tidy(arguments, made_for_this);
+    Ok(conclude(&summary, &cold))
+}
+
+/// Removes the report directory if it was made for this campaign and nothing was written into it.
+fn tidy(arguments: &RunArguments, made_for_this: bool) {
     if made_for_this {
-        // Goes only if nothing was written into it.
         let _ = std::fs::remove_dir(&arguments.report);
     }
-    let clean = summary.found.is_empty() && summary.nondeterministic.is_empty() && cold.is_empty();
-    println!("{}", if clean { "clean" } else { "FAILED" });
-    Ok(if clean { Verdict::Clean } else { Verdict::Failed })
+}
+
+/// The last line, and what it comes to.
+fn conclude(summary: &Summary, cold: &[String]) -> Verdict {
+    let vacuous = format!(
+        "VACUOUS: {} seeds never came to {}; run more seeds, such as --seeds {}",
+        grouped(summary.seeds),
+        cold.join(", "),
+        summary.seeds.saturating_mul(2).max(PROBES_FROM_SEEDS * 2)
+    );
+    if !summary.found.is_empty() || !summary.nondeterministic.is_empty() {
+        if !cold.is_empty() {
+            say!("{vacuous}");
+        }
+        say!("FAILED");
+        Verdict::Failed
+    } else if interrupted() {
+        say!("interrupted; clean so far");
+        Verdict::Interrupted
+    } else if !cold.is_empty() {
+        say!("{vacuous}");
+        Verdict::Failed
+    } else {
+        say!("clean");
+        Verdict::Clean
+    }
 }
 
 fn describe(summary: &Summary, cost: &Cost) -> String {
-    let listed = |counts: Vec<(String, u64)>| {
+    let listed = |title: &str, counts: Vec<(String, u64)>| -> Vec<Vec<String>> {
         let counts = counts.into_iter().map(|(name, count)| format!("{name} {}", grouped(count)));
-        counts.collect::<Vec<_>>().join(", ")
+        let titles = std::iter::once(title).chain(std::iter::repeat(""));
+        titles.zip(wrapped(counts, LINE_WIDTH)).map(|(title, line)| vec![title.to_owned(), line]).collect()
     };
     let losses =
         Summary::loss_kinds().map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0)));
@@ -145,8 +190,10 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
             "repeated",
             format!("{} runs, {} differed", grouped(summary.repeated), summary.nondeterministic.len()),
         ),
-        row("power losses", listed(losses.collect())),
-        row("deviations", listed(sites.collect())),
+    ];
+    rows.extend(listed("power losses", losses.collect()));
+    rows.extend(listed("deviations", sites.collect()));
+    rows.extend([
         row("probes", format!("{reached} of {} reached", probes.len())),
         row(
             "time",
@@ -164,7 +211,7 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
                 cost.seeds_per_cpu_second(summary.seeds + summary.repeated)
             ),
         ),
-    ];
+    ]);
     if let Some(bytes) = cost.resident {
         rows.push(row("memory", format!("{:.1} MiB resident", bytes as f64 / f64::from(1 << 20))));
     }
@@ -173,23 +220,22 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
 
 /// Prints a failure and writes its scenario, with the command that replays it.
 fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
-    println!("FAILED seed {}: {}", found.seed, found.failure);
+    say!("FAILED seed {}: {}", found.seed, found.failure);
     let name = format!("seed-{}", found.seed);
-    let replay = "cargo lab replay";
     let file = match &found.shrunk {
-        None => write_scenario(&arguments.report, &name, &found.recorded, replay)?,
+        None => write_scenario(&arguments.report, &name, &found.recorded)?,
         Some(shrunk) => {
-            write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded, replay)?;
-            println!(
+            write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded)?;
+            say!(
                 "  cut down to {} operations and {} deviations in {} replays",
                 shrunk.scenario.operation_count(),
                 shrunk.scenario.deviations.len(),
                 shrunk.replays
             );
-            write_scenario(&arguments.report, &name, &shrunk.scenario, replay)?
+            write_scenario(&arguments.report, &name, &shrunk.scenario)?
         }
     };
-    println!("  replay with: {replay} {}", file.display());
+    say!("  replay with: {} {}", replay_command(&found.recorded), file.display());
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `lab shrink`: cuts a failing scenario down.
 
 use crate::arguments::ShrinkArguments;
-use crate::output::{read_scenario, write_file};
+use crate::output::{read_scenario, replay_command, write_file};
 use crate::replay::plant;
 use crate::{Misuse, Verdict};
 use indicatif::ProgressBar;
@@ -33,7 +33,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Verdict, Misuse> {
         arguments.file.with_file_name(format!("{name}-shrunk.toml"))
     });
     write_file(&output, shrunk.scenario.to_toml())?;
-    println!(
+    say!(
         "{}: from {} operations and {} deviations to {} and {} in {} replays",
         failure.fingerprint,
         scenario.operation_count(),
@@ -42,6 +42,6 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Verdict, Misuse> {
         shrunk.scenario.deviations.len(),
         shrunk.replays
     );
-    println!("replay with: cargo lab replay {}", output.display());
+    say!("replay with: {} {}", replay_command(&shrunk.scenario), output.display());
     Ok(Verdict::Clean)
 }

@@ -6,14 +6,14 @@
 
 mod summary;
 
-pub use summary::{Found, Nondeterminism, Summary};
+pub use summary::{Found, LOSSES_FROM_SEEDS, Nondeterminism, PROBES_FROM_SEEDS, Summary};
 
 use crate::choices::{Deviation, Source};
 use crate::runner::{RunOptions, RunReport, run};
 use crate::scenario::{Expectation, Scenario};
 use crate::shrink::{ShrinkLimits, Shrunk, shrink};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a campaign runs.
@@ -52,12 +52,28 @@ impl Default for Campaign {
     }
 }
 
+impl Campaign {
+    /// The first seed from `from` on that this campaign runs.
+    #[must_use]
+    pub fn seed_from(&self, from: u64) -> Option<u64> {
+        let (index, count) = self.shard;
+        let from = from.max(self.seeds.start);
+        let rest = from.checked_rem(count)?;
+        let gap = if rest <= index { index - rest } else { (count - rest).checked_add(index)? };
+        from.checked_add(gap).filter(|seed| *seed < self.seeds.end)
+    }
+}
+
 /// Told of the progress of a campaign, from any of its threads.
 pub trait Observer: Sync {
     /// Another seed was run. The campaign ends early if this is false.
     fn ran(&self, seed: u64, report: &RunReport) -> bool;
     /// A seed failed; what follows may take a while.
     fn failed(&self, seed: u64, report: &RunReport);
+    /// Whether cutting a failure down may go on.
+    fn may_shrink(&self) -> bool {
+        true
+    }
 }
 
 /// The run that a seed stands for.
@@ -75,7 +91,7 @@ pub fn campaign(campaign: &Campaign, observer: &dyn Observer) -> Summary {
         campaign,
         observer,
         next: AtomicU64::new(campaign.seeds.start),
-        stopped: AtomicU64::new(u64::MAX),
+        stopped: AtomicBool::new(false),
         total: Mutex::new(Summary::default()),
     };
     std::thread::scope(|scope| {
@@ -93,8 +109,8 @@ struct Shared<'a> {
     campaign: &'a Campaign,
     observer: &'a dyn Observer,
     next: AtomicU64,
-    /// No seed from here on is begun.
-    stopped: AtomicU64,
+    /// No further seed is begun.
+    stopped: AtomicBool,
     total: Mutex<Summary>,
 }
 
@@ -119,20 +135,17 @@ impl Shared<'_> {
     }
 
     fn next_seed(&self) -> Option<u64> {
-        let (index, count) = self.campaign.shard;
-        loop {
-            let seed = self.next.fetch_add(1, Relaxed);
-            if seed >= self.campaign.seeds.end || seed >= self.stopped.load(Relaxed) {
-                return None;
-            }
-            if seed % count.max(1) == index {
-                return Some(seed);
-            }
+        if self.stopped.load(Relaxed) {
+            return None;
         }
+        // The last seed that there can be is below `u64::MAX`, so the one after it is a number as well.
+        let after = |from| self.campaign.seed_from(from).map(|seed| seed + 1);
+        let from = self.next.fetch_update(Relaxed, Relaxed, after).ok()?;
+        self.campaign.seed_from(from)
     }
 
     fn stop(&self) {
-        self.stopped.store(0, Relaxed);
+        self.stopped.store(true, Relaxed);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Summary> {
@@ -186,7 +199,7 @@ impl Shared<'_> {
     }
 
     fn shrink(&self, recorded: &Scenario, fingerprint: &str) -> Shrunk {
-        let mut shrunk = shrink(recorded, fingerprint, self.campaign.shrink, |_| true);
+        let mut shrunk = shrink(recorded, fingerprint, self.campaign.shrink, |_| self.observer.may_shrink());
         shrunk.scenario.title = format!("{}, cut down", recorded.title);
         shrunk.scenario.promise = fingerprint.to_owned();
         shrunk
@@ -212,5 +225,45 @@ fn difference(seed: u64, scenario: &Arc<Scenario>, recorded: &[Deviation], repla
             format!("the first run had {} events, the second {}", first.trace.len(), second.trace.len())
         }
         None => "the digests differ, though the traces are equal".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Observer for Silent {
+        fn ran(&self, _seed: u64, _report: &RunReport) -> bool {
+            true
+        }
+
+        fn failed(&self, _seed: u64, _report: &RunReport) {}
+    }
+
+    #[test]
+    fn shards_share_the_seeds_out() {
+        let shard = |index, count| Campaign { seeds: 10..17, shard: (index, count), ..Campaign::default() };
+        let seeds = |campaign: &Campaign| {
+            let mut seeds = Vec::new();
+            while let Some(seed) = campaign.seed_from(seeds.last().map_or(0, |last| last + 1)) {
+                seeds.push(seed);
+            }
+            seeds
+        };
+        assert_eq!(seeds(&shard(0, 1)), [10, 11, 12, 13, 14, 15, 16]);
+        assert_eq!(
+            [seeds(&shard(0, 3)), seeds(&shard(1, 3)), seeds(&shard(2, 3))],
+            [vec![12, 15], vec![10, 13, 16], vec![11, 14]]
+        );
+        assert_eq!(seeds(&shard(0, 20)), []);
+        assert_eq!(seeds(&shard(u64::MAX - 1, u64::MAX)), []);
+    }
+
+    #[test]
+    fn the_last_seeds_are_run_once_and_not_followed_by_the_first() {
+        let last = Campaign { seeds: u64::MAX - 3..u64::MAX, jobs: 3, ..Campaign::default() };
+        assert_eq!(campaign(&last, &Silent).seeds, 3);
     }
 }

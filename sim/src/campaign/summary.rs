@@ -62,6 +62,11 @@ const SITES: [Site; 5] = [Site::Wake, Site::Point, Site::Latency, Site::Crash, S
 /// Outcomes of power losses beyond the classes.
 const EFFECTS: [&str; 4] = ["entry_lost", "length_lost", "in_flight_kept", "in_flight_lost"];
 
+/// From so many seeds on, a campaign takes every kind of deviation, and has every kind of loss.
+pub const LOSSES_FROM_SEEDS: u64 = 500;
+/// From so many seeds on, a campaign passes every probe; some take rare meetings of clients.
+pub const PROBES_FROM_SEEDS: u64 = 2000;
+
 impl Summary {
     /// Every kind of outcome that a power loss may have.
     pub fn loss_kinds() -> impl Iterator<Item = &'static str> {
@@ -78,7 +83,7 @@ impl Summary {
         sites
     }
 
-    /// What a campaign claims to exercise but never did; `probes` are the engine's counters.
+    /// What a campaign of this many seeds claims to exercise but never did; `probes` are the engine's counters.
     #[must_use]
     pub fn cold(&self, probes: &[(&'static str, u64)]) -> Vec<String> {
         let losses = Self::loss_kinds()
@@ -86,7 +91,15 @@ impl Summary {
             .map(|kind| format!("loss {kind}"));
         let sites = self.fired_by_site().into_iter().filter(|(_, count)| *count == 0);
         let probes = probes.iter().filter(|(_, count)| *count == 0).map(|(name, _)| format!("probe {name}"));
-        losses.chain(sites.map(|(site, _)| format!("choice {site}"))).chain(probes).collect()
+        let losses = losses.chain(sites.map(|(site, _)| format!("choice {site}")));
+        let mut cold = Vec::new();
+        if self.seeds >= LOSSES_FROM_SEEDS {
+            cold.extend(losses);
+        }
+        if self.seeds >= PROBES_FROM_SEEDS {
+            cold.extend(probes);
+        }
+        cold
     }
 
     pub(super) fn add(&mut self, report: &RunReport) {
@@ -120,5 +133,20 @@ impl Summary {
         }
         self.found.extend(other.found);
         self.nondeterministic.extend(other.nondeterministic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cold_depends_on_the_number_of_seeds() {
+        let cold = |seeds| Summary { seeds, ..Summary::default() }.cold(&[("hot", 1), ("dim", 0)]);
+        let kinds = Summary::loss_kinds().count() + SITES.len();
+        assert_eq!(cold(LOSSES_FROM_SEEDS - 1), [""; 0]);
+        assert_eq!(cold(PROBES_FROM_SEEDS - 1).len(), kinds);
+        assert_eq!(cold(PROBES_FROM_SEEDS).len(), kinds + 1);
+        assert_eq!(cold(PROBES_FROM_SEEDS).last().map(String::as_str), Some("probe dim"));
     }
 }

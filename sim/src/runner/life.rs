@@ -45,7 +45,7 @@ pub(super) struct State {
     busy: usize,
     main: Option<Waker>,
     life: u32,
-    stopped: bool,
+    pub(super) stopped: bool,
     pub(super) finale_begun: bool,
     pub(super) failure: Option<Failure>,
     pub(super) operations: u64,
@@ -256,7 +256,7 @@ impl Client {
             let outcome = perform(&self.database, &mut snapshots, &numbered.operation).await;
             let goes_on = match outcome {
                 Some(outcome) => self.end(numbered, number, outcome),
-                None => self.abandon(number),
+                None => self.abandon(numbered, number),
             };
             if !goes_on {
                 return;
@@ -318,10 +318,7 @@ impl Client {
         }
         state.operations += 1;
         let judged = state.history.end(number, outcome, now);
-        if self.shared.options.until == Some(numbered.id) {
-            state.stopped = true;
-            state.wake_main();
-        }
+        self.stop_after(numbered, &mut state);
         let goes_on = state.goes_on();
         drop(state);
         if let Err(violation) = judged {
@@ -332,7 +329,7 @@ impl Client {
     }
 
     /// Leaves the operation unknown. Whether the client may go on.
-    fn abandon(&self, (_, result): (usize, usize)) -> bool {
+    fn abandon(&self, numbered: &Numbered, (_, result): (usize, usize)) -> bool {
         self.handle.mark(u64::MAX, || "abandons it".to_owned());
         let mut state = self.shared.lock();
         if self.shared.options.details
@@ -341,7 +338,16 @@ impl Client {
             report.outcome = Some("unknown: abandoned".to_owned());
         }
         state.operations += 1;
+        self.stop_after(numbered, &mut state);
         state.goes_on()
+    }
+
+    /// Ends the run if this was the operation until which it was to go.
+    fn stop_after(&self, numbered: &Numbered, state: &mut State) {
+        if self.shared.options.until == Some(numbered.id) {
+            state.stopped = true;
+            state.wake_main();
+        }
     }
 }
 

@@ -73,6 +73,8 @@ pub struct RunReport {
     pub failure: Option<Failure>,
     /// The first recorded deviation that did not fit, where replay was strict.
     pub divergence: Option<Divergence>,
+    /// Whether it ended early, after the operation of [`RunOptions::until`].
+    pub stopped: bool,
     /// Equal digests, equal runs.
     pub digest: u64,
     /// Events that the digest covers.
@@ -154,11 +156,13 @@ pub(super) fn report(
     crashes: u64,
     options: RunOptions,
 ) -> RunReport {
-    let divergence = choices.finish();
     let state = shared.take_state();
+    // The life in which a run was stopped may still have met its deviations.
+    let divergence = if state.stopped { choices.divergence() } else { choices.finish() };
     RunReport {
         failure: state.failure,
         divergence,
+        stopped: state.stopped,
         digest: machine.digest(),
         events: machine.events(),
         virtual_time: machine.virtual_time(),
