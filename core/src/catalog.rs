@@ -13,6 +13,7 @@
 
 use crate::codec::{Malformed, Reader, put_bytes, put_varint, varint_bytes};
 use crate::database::Kind;
+use crate::error::Error;
 use crate::ids::Lsn;
 use crate::tree::{PageId, PageRef};
 
@@ -120,6 +121,12 @@ fn next_entry<'a>(reader: &mut Reader<'a>, kind: Kind) -> Result<(&'a [u8], &'a 
     let name = reader.bytes("a name")?;
     let value = if kind == Kind::Hash { reader.bytes("a value")? } else { &[] };
     Ok((name, value))
+}
+
+/// A record that does not decode.
+pub(crate) fn damaged_record(key: &[u8], malformed: Malformed) -> Error {
+    let place = format!("the record of key \"{}\"", key.escape_ascii());
+    Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Merges the edits of a frozen memtable into the trees.
 
-use crate::catalog::{self, Body, INLINE_AGAIN_BYTES, INLINE_BYTES_MAX, ObjectRecord};
-use crate::codec::Malformed;
+use crate::catalog::{self, Body, INLINE_AGAIN_BYTES, INLINE_BYTES_MAX, ObjectRecord, damaged_record};
 use crate::database::Kind;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
@@ -81,7 +80,7 @@ async fn merge_object<'a>(
     let key = object.key();
     let old = find_record(writer, slice.catalog, key).await?;
     let mut base = match &old {
-        Some(bytes) => Some(ObjectRecord::decode(bytes).map_err(|malformed| damaged(key, malformed))?),
+        Some(bytes) => Some(ObjectRecord::decode(bytes).map_err(|malformed| damaged_record(key, malformed))?),
         None => None,
     };
     if was_deleted && let Some(gone) = base.take() {
@@ -172,7 +171,7 @@ async fn merge_inline(
 ) -> Result<Option<Merged>> {
     let mut all: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     for entry in catalog::entries(old_kind, body) {
-        let (name, value) = entry.map_err(|malformed| damaged(key, malformed))?;
+        let (name, value) = entry.map_err(|malformed| damaged_record(key, malformed))?;
         all.insert(name, value);
     }
     if all.is_empty() {
@@ -278,9 +277,4 @@ async fn retire_tree(writer: &mut PageWriter, root: PageRef) -> Result<()> {
         writer.retire(page);
     }
     Ok(())
-}
-
-fn damaged(key: &[u8], malformed: Malformed) -> Error {
-    let place = format!("the record of key \"{}\"", key.escape_ascii());
-    Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes")
 }

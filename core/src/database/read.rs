@@ -2,8 +2,7 @@
 
 use super::engine::ReadState;
 use super::types::Kind;
-use crate::catalog::{self, Body, ObjectRecord};
-use crate::codec::Malformed;
+use crate::catalog::{self, Body, ObjectRecord, damaged_record};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::memtable::{Base, Presence};
@@ -99,12 +98,6 @@ fn find_in_record(
             Ok((record.kind, Place::Here(false)))
         }
     }
-}
-
-/// A record that does not decode.
-pub(crate) fn damaged_record(key: &[u8], malformed: Malformed) -> Error {
-    let place = format!("the record of key \"{}\"", key.escape_ascii());
-    Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes")
 }
 
 /// Using a key as something else than it holds.

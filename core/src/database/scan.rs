@@ -1,10 +1,10 @@
 //! Scans: streams in order, merged from the layers, a leaf at a time.
 
 use super::engine::ReadState;
-use super::read::{base_record, count, damaged_record};
+use super::read::{base_record, count};
 use super::snapshot::Snapshot;
 use super::types::Kind;
-use crate::catalog::{self, Body, ObjectRecord};
+use crate::catalog::{self, Body, ObjectRecord, damaged_record};
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::memtable::{Base, FieldRef, Memtable, Presence};
