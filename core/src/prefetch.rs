@@ -17,7 +17,10 @@ pub(crate) fn prefetch_address(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        #[expect(unsafe_code, reason = "has no safe form; a get takes a fifth and a scan of cold leaves a third less")]
+        #[expect(
+            unsafe_code,
+            reason = "has no safe form; a get takes a fifth and a scan of cold leaves a third less"
+        )]
         // SAFETY: a prefetch is a hint. It reads nothing that the program could see, and never faults.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(address.cast());

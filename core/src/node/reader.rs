@@ -31,10 +31,10 @@ impl fmt::Display for NodeDamage {
     }
 }
 
-/// A node: an image whose structure was verified when it was loaded.
+/// A node: an image whose structure was verified when it was loaded, or that was built here.
 ///
-/// **Invariant:** every slot and every length within `image` was checked by [`parse`](Self::parse), so that no read
-/// leaves the image. Fingerprints are not part of the structure: a wrong one hides a record (see
+/// **Invariant:** every slot and every length within `image` was checked by [`parse`](Self::parse), or written by the
+/// builder, so that no read leaves the image. Fingerprints are not part of the structure: a wrong one hides a record (see
 /// [`wrong_fingerprint`](Self::wrong_fingerprint)).
 pub struct Node {
     image: Box<[u8]>,
@@ -86,6 +86,16 @@ impl Node {
             return Err(NodeDamage::new(at, "the end of the image", found));
         }
         Ok(node)
+    }
+
+    /// Takes `image` as a node without verifying it: it was made by the engine just now.
+    ///
+    /// # Panics
+    /// If the header is not a node's.
+    #[must_use]
+    pub fn built(image: Vec<u8>) -> Self {
+        debug_assert!(Self::parse(image.clone()).is_ok(), "the engine makes nodes");
+        Self::parse_header(image.into()).expect("the engine makes nodes")
     }
 
     fn check_branch_record(&self, index: usize, record: RecordSpan) -> Result<(), NodeDamage> {
@@ -197,6 +207,13 @@ impl Node {
     pub fn value(&self, index: usize) -> &[u8] {
         let record = self.span(index);
         &self.image[record.value..record.end]
+    }
+
+    /// Where the value of the record at `index` is in the image.
+    #[must_use]
+    pub fn value_range(&self, index: usize) -> Range<usize> {
+        let record = self.span(index);
+        record.value..record.end
     }
 
     /// Visits keys and values of the records of a leaf from `index` on. The keys are put together in `scratch`. Where
