@@ -32,6 +32,8 @@ pub enum ErrorKind {
     DiskFull,
     /// The operation does not fit into the memory budget; nothing was done. Make it smaller or the budget larger.
     ResourceExhausted,
+    /// Something that the transaction read was changed since; nothing was done. Run it again from its start.
+    Conflict,
     /// The database was closed.
     Closed,
     /// The operating system refused or failed an operation; the message says which.

@@ -7,6 +7,9 @@ use std::fmt;
 pub struct Lsn(pub u64);
 
 impl Lsn {
+    /// Behind every commit.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
     /// The position after this one.
     #[must_use]
     pub fn next(self) -> Self {

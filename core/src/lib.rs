@@ -41,6 +41,7 @@ pub mod lab;
 
 mod append;
 mod batch;
+pub mod blocking;
 mod catalog;
 mod checkpoint;
 mod codec;
@@ -59,7 +60,9 @@ mod tree;
 mod wal;
 
 pub use batch::WriteBatch;
-pub use database::{Commit, Database, Finding, Keys, Kind, Metrics, Report, Scan, Snapshot};
+pub use database::{
+    Commit, Cursor, Database, Finding, Keys, Kind, Metrics, NameRange, Report, Scan, Snapshot, Transaction,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::Lsn;
 pub use options::{Durability, Options};

@@ -324,6 +324,7 @@ impl Engine {
         let upto = state.active.visible();
         debug_assert_eq!(upto, tail.appended(), "positions are given and applied under one lock");
         let next = Arc::new(ReadState {
+            overlay: None,
             active: Arc::new(Memtable::new(upto, self.memtable_seed)),
             frozen: Some(state.active.clone()),
             root: state.root.clone(),
@@ -340,6 +341,7 @@ impl Engine {
         let root = roots.last().expect("never empty");
         let state = self.state.load_full();
         self.state.store(Arc::new(ReadState {
+            overlay: None,
             active: state.active.clone(),
             frozen: None,
             root: root.clone(),
@@ -355,9 +357,9 @@ impl Engine {
                 let Some(own) = roots.iter().find(|root| root.lsn == snapshot.lsn) else { continue };
                 reached!("snapshot handed its root");
                 let nothing = Arc::new(Memtable::new(snapshot.lsn, self.memtable_seed));
-                ReadState { active: nothing, frozen: None, root: own.clone() }
+                ReadState { overlay: None, active: nothing, frozen: None, root: own.clone() }
             } else {
-                ReadState { active: state.active.clone(), frozen: None, root: root.clone() }
+                ReadState { overlay: None, active: state.active.clone(), frozen: None, root: root.clone() }
             };
             snapshot.hand_over(handed);
         }

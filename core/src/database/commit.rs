@@ -7,6 +7,7 @@
 use super::engine::{Engine, ReadState};
 use super::pace::Admission;
 use super::read::{count, look_up, wrong_kind};
+use super::transaction::Reads;
 use super::types::{Commit, Kind};
 use crate::batch::{self, Edit, Op, WriteBatch};
 use crate::checkpoint::Command;
@@ -66,7 +67,13 @@ struct Overlay<'a> {
 
 impl Engine {
     /// Commits `batch`; returns once it has reached its level.
-    pub(crate) async fn commit(&self, batch: WriteBatch, default: Durability) -> Result<Commit> {
+    /// If there are `reads`, only if none of them has changed.
+    pub(crate) async fn commit(
+        &self,
+        batch: WriteBatch,
+        default: Durability,
+        reads: Option<&Reads>,
+    ) -> Result<Commit> {
         if let Some(refusal) = batch.refusal(self.options.value_bytes_max) {
             return Err(Error::invalid_input(refusal));
         }
@@ -82,7 +89,7 @@ impl Engine {
         self.refuse_oversize(pending.payload.len(), bytes)?;
         let mut pages = self.store.cached();
         loop {
-            match self.attempt(&pending, bytes, &pages)? {
+            match self.attempt(&pending, reads, bytes, &pages)? {
                 Attempted::Committed(commit) => {
                     self.counters.commits.add(1);
                     let level = if planted!("acknowledged-before-sync") {
@@ -169,7 +176,13 @@ impl Engine {
     }
 
     /// Resolves and applies the batch, if everything that it needs is at hand.
-    fn attempt(&self, pending: &Pending, bytes: usize, pages: &PinnedPages<'_>) -> Result<Attempted> {
+    fn attempt(
+        &self,
+        pending: &Pending,
+        reads: Option<&Reads>,
+        bytes: usize,
+        pages: &PinnedPages<'_>,
+    ) -> Result<Attempted> {
         let mut tail = self.log.lock();
         tail.writable()?;
         if tail.room(pending.payload.len()) == Room::NotYet {
@@ -179,6 +192,12 @@ impl Engine {
         let active = &state.active;
         if self.pace.admit(active.bytes(), bytes) == Admission::Later {
             return Ok(Attempted::NeedsMemory);
+        }
+        if let Some(reads) = reads {
+            let missing = reads.check(&state, pages)?;
+            if !missing.is_empty() {
+                return Ok(Attempted::NeedsPages(missing, state.clone()));
+            }
         }
         let outcomes = match pending.resolve(&state, pages)? {
             Resolved::Outcomes(outcomes) => outcomes,
@@ -320,7 +339,7 @@ impl Pending {
         let looked =
             look_up(pages, state, at, (self.key(index), name), &mut |found| value = Some(found.to_vec()))?;
         Ok(match looked {
-            Attempt::Done(_) => Attempt::Done(value),
+            Attempt::Done(looked) => Attempt::Done(looked.is_present.then(|| value.unwrap_or_default())),
             Attempt::Missing(page) => Attempt::Missing(page),
         })
     }

@@ -36,7 +36,10 @@ pub(crate) struct Engine {
 
 /// The layers that a read looks through, newest first. What all of them say together is one state: the active
 /// memtable's visible position.
+#[derive(Clone)]
 pub(crate) struct ReadState {
+    /// What the transaction that reads has written itself.
+    pub(crate) overlay: Option<Arc<Memtable>>,
     pub(crate) active: Arc<Memtable>,
     pub(crate) frozen: Option<Arc<Memtable>>,
     pub(crate) root: Arc<RootVersion>,
@@ -45,7 +48,7 @@ pub(crate) struct ReadState {
 impl ReadState {
     /// The memtables, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Memtable> {
-        std::iter::once(&*self.active).chain(self.frozen.as_deref())
+        self.overlay.as_deref().into_iter().chain([&*self.active]).chain(self.frozen.as_deref())
     }
 }
 

@@ -1,8 +1,12 @@
 //! The handle that users hold.
 
+use super::cursor::Cursor;
 use super::engine::{Engine, Running};
-use super::scan::{Keys, Scan};
-use super::snapshot::{self, Snapshot};
+use super::keys::Keys;
+use super::range::NameRange;
+use super::scan::Scan;
+use super::snapshot::{self, Once, Snapshot};
+use super::transaction::Transaction;
 use super::types::{Commit, Kind, Metrics, Report};
 use crate::batch::WriteBatch;
 use crate::checkpoint::Command;
@@ -13,7 +17,6 @@ use crate::options::{Durability, Options};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use std::fmt;
-use std::ops::RangeBounds;
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -71,7 +74,7 @@ impl Database {
     /// `Corruption` or `Io` where something had to be read. `DurabilityUnknown`: the batch is visible, and reopening
     /// will tell whether it is durable.
     pub async fn commit(&self, batch: WriteBatch) -> Result<Commit> {
-        self.engine().commit(batch, self.durability).await
+        self.engine().commit(batch, self.durability, None).await
     }
 
     /// Sets a field of a hash, blindly. Errors as for [`commit`](Self::commit).
@@ -162,12 +165,24 @@ impl Database {
 
     /// The value of a field of a hash. `WrongKind` if the key holds a set.
     pub async fn get(&self, key: impl AsRef<[u8]>, field: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        let (key, field) = (key.as_ref(), field.as_ref());
-        if let Some(value) = snapshot::get_cached(self.engine(), key, field)? {
+        self.get_with(key, field, <[u8]>::to_vec).await
+    }
+
+    /// Gives the value of a field of a hash, borrowed, to `read`, and returns what that makes of it; `None` if there is
+    /// no such field. Copies and allocates nothing if the value is in memory. `WrongKind` if the key holds a set.
+    pub async fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        field: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let name = (key.as_ref(), field.as_ref());
+        let mut reading = Once::new(read);
+        if let Some(value) = snapshot::get_cached(self.engine(), name, &mut reading)? {
             return Ok(value);
         }
         let state = self.engine().state.load_full();
-        snapshot::get(self.engine(), &state, state.active.visible(), key, field).await
+        snapshot::get_with(self.engine(), &state, state.active.visible(), name, &mut reading).await
     }
 
     /// Whether a field or member exists.
@@ -187,8 +202,24 @@ impl Database {
     }
 
     /// Scans the fields or members of an object whose names are in `range`, in the order of their bytes, as of now.
-    pub fn scan(&self, key: impl AsRef<[u8]>, range: impl RangeBounds<Vec<u8>>) -> Scan {
+    pub fn scan(&self, key: impl AsRef<[u8]>, range: impl NameRange) -> Scan {
         self.snapshot().scan(key, range)
+    }
+
+    /// The same from the last name to the first.
+    pub fn scan_reverse(&self, key: impl AsRef<[u8]>, range: impl NameRange) -> Scan {
+        self.snapshot().scan_reverse(key, range)
+    }
+
+    /// Goes on where the scan that gave `cursor` was, as of now.
+    pub fn resume(&self, cursor: &Cursor) -> Scan {
+        self.snapshot().resume(cursor)
+    }
+
+    /// Begins a transaction: reads as of now, and writes that take effect only if nothing that was read has changed.
+    #[must_use]
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.running.clone(), self.durability)
     }
 
     /// The keys that begin with `prefix`, in the order of their bytes, as of now.

@@ -360,7 +360,7 @@ impl Opening {
         let engine = Arc::new(Engine {
             log: Arc::new(start.log),
             store: start.store,
-            state: ArcSwap::from_pointee(ReadState { active, frozen: None, root }),
+            state: ArcSwap::from_pointee(ReadState { overlay: None, active, frozen: None, root }),
             snapshots: Mutex::new(Registry::default()),
             pace: Arc::new(Pace::new(self.memtable_bytes())),
             commands,

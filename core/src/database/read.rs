@@ -19,7 +19,7 @@ pub(crate) struct Looked {
     pub(crate) kind: Option<Kind>,
 }
 
-/// Looks `name` of `key` up as of `at`; gives a value that is there to `read`.
+/// Looks `name` of `key` up as of `at`; gives a value of a hash that is there to `read`, once.
 pub(crate) fn look_up(
     pages: &PinnedPages<'_>,
     state: &ReadState,
@@ -36,7 +36,9 @@ pub(crate) fn look_up(
         }
         match object.presence(name, at) {
             Presence::Present(value) => {
-                read(value);
+                if kind != Some(Some(Kind::Set)) {
+                    read(value);
+                }
                 return Ok(Attempt::Done(Looked { is_present: true, kind: kind.flatten() }));
             }
             Presence::Absent => is_absent = true,
@@ -64,7 +66,13 @@ pub(crate) fn look_up(
         Place::Here(is_present) => return Ok(Attempt::Done(Looked { is_present, kind })),
         Place::Tree(root) => root,
     };
-    let found = tree::lookup(pages, root, name, |value| value.map(read).is_some())?;
+    let found = tree::lookup(pages, root, name, |value| match (value, kind) {
+        (Some(value), Some(Kind::Hash)) => {
+            read(value);
+            true
+        }
+        (value, _) => value.is_some(),
+    })?;
     Ok(match found {
         Attempt::Missing(page) => Attempt::Missing(page),
         Attempt::Done(is_present) => Attempt::Done(Looked { is_present, kind }),
@@ -91,7 +99,9 @@ fn find_in_record(
             for entry in catalog::entries(record.kind, body) {
                 let (found, value) = entry.map_err(damaged)?;
                 if found == name {
-                    read(value);
+                    if record.kind == Kind::Hash {
+                        read(value);
+                    }
                     return Ok((record.kind, Place::Here(true)));
                 }
             }
@@ -180,6 +190,16 @@ pub(crate) async fn count(
         state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
     let kind = told.unwrap_or(record.map(|record| record.kind)).filter(|_| count > 0);
     Ok((count, kind))
+}
+
+/// The record of `key` in the catalog under `root`.
+pub(crate) fn record_in(
+    pages: &PinnedPages<'_>,
+    root: &RootVersion,
+    key: &[u8],
+) -> Result<Attempt<Option<Vec<u8>>>> {
+    let Some(catalog) = root.catalog else { return Ok(Attempt::Done(None)) };
+    tree::lookup(pages, catalog, key, |record| record.map(<[u8]>::to_vec))
 }
 
 /// The kind that the catalog gives `key`.

@@ -1,25 +1,38 @@
 //! Scans: streams in order, merged from the layers, a leaf at a time.
 
+use super::cursor::Cursor;
 use super::engine::ReadState;
-use super::read::{base_record, count};
+use super::range::{Bounds, as_slice, is_after, is_before, is_empty_range};
+use super::read::base_record;
 use super::snapshot::Snapshot;
 use super::types::Kind;
 use crate::catalog::{self, Body, ObjectRecord, damaged_record};
+use crate::codec::Malformed;
 use crate::error::Result;
 use crate::ids::Lsn;
-use crate::memtable::{Base, FieldRef, Memtable, Presence};
+use crate::memtable::{Base, FieldRef, Presence};
 use crate::tree::{self, PageRef};
-use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
+
+/// Which end a scan begins at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From the first name to the last.
+    Forward,
+    /// From the last name to the first.
+    Reverse,
+}
 
 /// A running scan over the fields or members of one object, as of one position. Holds one leaf at a time.
 pub struct Scan {
     snapshot: Snapshot,
     key: Vec<u8>,
+    /// What is left.
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
+    direction: Direction,
     layers: Option<Layers>,
     is_done: bool,
     ready: VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -28,7 +41,7 @@ pub struct Scan {
 /// What the scan merges; made anew when a checkpoint hands the snapshot a root of its own.
 struct Layers {
     version: u64,
-    /// The edits from here on, in order: which memtable (0 active, 1 frozen), and which field in it.
+    /// The edits that are left, in the order of the scan: which memtable (0 the newest), and which field in it.
     edits: Vec<(u8, u32)>,
     next_edit: usize,
     base: BaseEntries,
@@ -47,9 +60,34 @@ impl fmt::Debug for Scan {
 }
 
 impl Scan {
-    pub(super) fn new(snapshot: Snapshot, key: &[u8], (from, to): (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Self {
+    pub(super) fn new(snapshot: Snapshot, key: &[u8], (from, to): Bounds, direction: Direction) -> Self {
         let is_done = is_empty_range(&from, &to);
-        Self { snapshot, key: key.to_vec(), from, to, layers: None, is_done, ready: VecDeque::new() }
+        Self {
+            snapshot,
+            key: key.to_vec(),
+            from,
+            to,
+            direction,
+            layers: None,
+            is_done,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Where the scan is: [`resume`](crate::Snapshot::resume) goes on there, on any snapshot, in this process or
+    /// another.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let (mut from, mut to) = (self.from.clone(), self.to.clone());
+        let mut is_done = self.is_done;
+        if let Some((name, _)) = self.ready.front() {
+            is_done = false;
+            match self.direction {
+                Direction::Forward => from = Bound::Included(name.clone()),
+                Direction::Reverse => to = Bound::Included(name.clone()),
+            }
+        }
+        Cursor { key: self.key.clone(), range: (!is_done).then_some((from, to)), direction: self.direction }
     }
 
     /// The next name and value (empty for a member of a set); `None` at the end.
@@ -102,13 +140,13 @@ impl Scan {
             self.layers = Some(self.make_layers(&state, version).await?);
         }
         let layers = self.layers.as_mut().expect("just made");
-        let from = self.from.clone();
         let mut merge = Merge {
             state: &state,
             at,
             edits: &layers.edits,
             next: layers.next_edit,
-            to: &self.to,
+            range: (&self.from, &self.to),
+            direction: self.direction,
             visit,
             resume: None,
         };
@@ -116,52 +154,54 @@ impl Scan {
         match &layers.base {
             BaseEntries::None => {}
             BaseEntries::Inline(kind, body) => {
-                for entry in catalog::entries(*kind, body) {
-                    let (name, value) = entry.map_err(|malformed| damaged_record(&self.key, malformed))?;
-                    if is_before(name, &from) {
-                        continue;
-                    }
-                    if merge.base_entry(name, value).is_break() {
-                        break;
-                    }
-                }
+                merge.inline(*kind, body).map_err(|malformed| damaged_record(&self.key, malformed))?;
             }
             BaseEntries::Tree(root) => {
                 let mut scratch = Vec::new();
-                let from = as_slice(&from);
+                let (from, to, direction) = (as_slice(&self.from), as_slice(&self.to), self.direction);
                 let end = engine
                     .store
                     .resolve(|pages| {
-                        tree::scan_leaf(pages, *root, from, &mut scratch, &mut |name, value| {
-                            merge.base_entry(name, value)
-                        })
+                        let visit = &mut |name: &[u8], value: &[u8]| merge.base_entry(name, value);
+                        match direction {
+                            Direction::Forward => tree::scan_leaf(pages, *root, from, &mut scratch, visit),
+                            Direction::Reverse => {
+                                tree::scan_leaf_reverse(pages, *root, to, &mut scratch, visit)
+                            }
+                        }
                     })
                     .await?;
                 next_leaf = end.next.filter(|_| !end.stopped);
             }
         }
         if merge.resume.is_none() {
-            let _ = merge.edits_below(next_leaf.as_deref());
+            let _ = merge.edits_up_to_leaf(next_leaf.as_deref());
         }
         layers.next_edit = merge.next;
-        match merge.resume {
-            Some(Stop::After(name)) => {
-                self.from = Bound::Excluded(name);
-                return Ok(ControlFlow::Break(()));
-            }
-            Some(Stop::End) => self.is_done = true,
-            None => match next_leaf {
-                Some(next) => self.from = Bound::Included(next),
-                None => self.is_done = true,
-            },
+        let has_enough = matches!(merge.resume, Some(Stop::After(_)));
+        let rest = match merge.resume {
+            Some(Stop::After(name)) => Some(Bound::Excluded(name)),
+            Some(Stop::End) => None,
+            None => next_leaf.map(|bound| match self.direction {
+                Direction::Forward => Bound::Included(bound),
+                Direction::Reverse => Bound::Excluded(bound),
+            }),
+        };
+        match (rest, self.direction) {
+            (None, _) => self.is_done = true,
+            (Some(bound), Direction::Forward) => self.from = bound,
+            (Some(bound), Direction::Reverse) => self.to = bound,
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(if has_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     async fn make_layers(&self, state: &ReadState, version: u64) -> Result<Layers> {
         let at = self.snapshot.position();
         let engine = self.snapshot.engine();
-        let edits = collect_edits(state, at, &self.key, &self.from, &self.to);
+        let mut edits = collect_edits(state, at, &self.key, &self.from, &self.to);
+        if self.direction == Direction::Reverse {
+            edits.reverse();
+        }
         let record = base_record(&engine.store, state, at, &self.key).await?;
         let base = match &record {
             None => BaseEntries::None,
@@ -208,11 +248,7 @@ fn collect_edits(
 }
 
 fn field_of(state: &ReadState, (layer, field): (u8, u32)) -> FieldRef<'_> {
-    let memtable: &Memtable = match layer {
-        0 => &state.active,
-        _ => state.frozen.as_deref().expect("the edit was found there"),
-    };
-    memtable.field(field)
+    state.memtables().nth(usize::from(layer)).expect("the edit was found there").field(field)
 }
 
 /// Where a merge stopped early.
@@ -229,33 +265,80 @@ struct Merge<'a, V> {
     at: Lsn,
     edits: &'a [(u8, u32)],
     next: usize,
-    to: &'a Bound<Vec<u8>>,
+    range: (&'a Bound<Vec<u8>>, &'a Bound<Vec<u8>>),
+    direction: Direction,
     visit: &'a mut V,
     resume: Option<Stop>,
 }
 
 impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> Merge<'_, V> {
+    /// Whether the scan gives `left` before `right`.
+    fn precedes(&self, left: &[u8], right: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => left < right,
+            Direction::Reverse => left > right,
+        }
+    }
+
+    /// The entries of an inline object that are left.
+    fn inline(&mut self, kind: Kind, body: &[u8]) -> Result<(), Malformed> {
+        let mut entries = catalog::entries(kind, body).collect::<Result<Vec<_>, _>>()?;
+        if self.direction == Direction::Reverse {
+            entries.reverse();
+        }
+        for (name, value) in entries {
+            let is_behind = match self.direction {
+                Direction::Forward => is_before(name, self.range.0),
+                Direction::Reverse => is_after(name, self.range.1),
+            };
+            if !is_behind && self.base_entry(name, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The base has `name`, behind everything that it gave before.
     fn base_entry(&mut self, name: &[u8], value: &[u8]) -> ControlFlow<()> {
         if self.next < self.edits.len() {
-            self.edits_below(Some(name))?;
+            self.edits_before(name)?;
             if let Some(edit) = self.edits.get(self.next)
                 && field_of(self.state, *edit).name() == name
             {
                 return self.edit();
             }
         }
-        if is_after(name, self.to) {
+        let is_over = match self.direction {
+            Direction::Forward => is_after(name, self.range.1),
+            Direction::Reverse => is_before(name, self.range.0),
+        };
+        if is_over {
             self.resume = Some(Stop::End);
             return ControlFlow::Break(());
         }
         self.give(name, value)
     }
 
-    /// Gives the edits whose names are below `bound`, or all.
-    fn edits_below(&mut self, bound: Option<&[u8]>) -> ControlFlow<()> {
+    /// Gives the edits whose names come before `name`.
+    fn edits_before(&mut self, name: &[u8]) -> ControlFlow<()> {
+        while let Some(edit) = self.edits.get(self.next)
+            && self.precedes(field_of(self.state, *edit).name(), name)
+        {
+            self.edit()?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Gives the edits that belong to the leaf that was just visited, or all that are left: `next_leaf` is where it and
+    /// the next one meet, a name of the upper of the two.
+    fn edits_up_to_leaf(&mut self, next_leaf: Option<&[u8]>) -> ControlFlow<()> {
         while let Some(edit) = self.edits.get(self.next) {
-            if bound.is_some_and(|bound| &field_of(self.state, *edit).name()[..] >= bound) {
+            let name = &field_of(self.state, *edit).name()[..];
+            let is_of_next = next_leaf.is_some_and(|bound| match self.direction {
+                Direction::Forward => name >= bound,
+                Direction::Reverse => name < bound,
+            });
+            if is_of_next {
                 break;
             }
             self.edit()?;
@@ -278,142 +361,5 @@ impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> Merge<'_, V> {
             self.resume = Some(Stop::After(name.to_vec()));
         }
         flow
-    }
-}
-
-fn is_before(name: &[u8], from: &Bound<Vec<u8>>) -> bool {
-    match from {
-        Bound::Included(from) => name < &from[..],
-        Bound::Excluded(from) => name <= &from[..],
-        Bound::Unbounded => false,
-    }
-}
-
-fn is_after(name: &[u8], to: &Bound<Vec<u8>>) -> bool {
-    match to {
-        Bound::Included(to) => name > &to[..],
-        Bound::Excluded(to) => name >= &to[..],
-        Bound::Unbounded => false,
-    }
-}
-
-fn is_empty_range(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
-    match (from, to) {
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
-            from >= to
-        }
-        _ => false,
-    }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    match bound {
-        Bound::Included(name) => Bound::Included(name),
-        Bound::Excluded(name) => Bound::Excluded(name),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-/// A running scan over keys, as of one position.
-pub struct Keys {
-    snapshot: Snapshot,
-    prefix: Vec<u8>,
-    from: Bound<Vec<u8>>,
-    /// Keys that the memtables know, in order, from `from` on; with the version of the layers that they are from.
-    edited: Option<(u64, VecDeque<Bytes>)>,
-    is_done: bool,
-    ready: VecDeque<(Vec<u8>, Kind)>,
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("snapshot", &self.snapshot).finish_non_exhaustive()
-    }
-}
-
-impl Keys {
-    pub(super) fn new(snapshot: Snapshot, prefix: &[u8]) -> Self {
-        let prefix = prefix.to_vec();
-        let from = Bound::Included(prefix.clone());
-        Self { snapshot, prefix, from, edited: None, is_done: false, ready: VecDeque::new() }
-    }
-
-    /// The next key and what it holds; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<(Vec<u8>, Kind)>> {
-        while self.ready.is_empty() && !self.is_done {
-            self.advance().await?;
-        }
-        Ok(self.ready.pop_front())
-    }
-
-    async fn advance(&mut self) -> Result<()> {
-        let snapshot = self.snapshot.clone();
-        let engine = snapshot.engine();
-        engine.ensure_open()?;
-        let (state, version) = snapshot.state();
-        if self.edited.as_ref().is_none_or(|(made_for, _)| *made_for != version) {
-            self.edited = Some((version, self.edited_keys(&state)));
-        }
-        let mut stored = VecDeque::new();
-        let mut next_leaf = None;
-        if let Some(catalog) = state.root.catalog {
-            let mut scratch = Vec::new();
-            let from = as_slice(&self.from);
-            let prefix = &self.prefix;
-            let end = engine
-                .store
-                .resolve(|pages| {
-                    tree::scan_leaf(pages, catalog, from, &mut scratch, &mut |key, record| {
-                        if !key.starts_with(prefix) {
-                            return ControlFlow::Break(());
-                        }
-                        stored.push_back((
-                            key.to_vec(),
-                            ObjectRecord::decode(record).map(|record| record.kind),
-                        ));
-                        ControlFlow::Continue(())
-                    })
-                })
-                .await?;
-            next_leaf = end.next.filter(|_| !end.stopped);
-        }
-        let edited = &mut self.edited.as_mut().expect("just made").1;
-        loop {
-            let is_edited_next = match (edited.front(), stored.front()) {
-                (None, None) => break,
-                (Some(edited), Some((stored, _))) => edited[..] <= stored[..],
-                (Some(edited), None) => next_leaf.as_ref().is_none_or(|next: &Vec<u8>| edited[..] < next[..]),
-                (None, Some(_)) => false,
-            };
-            if is_edited_next {
-                let key = edited.pop_front().expect("just looked at");
-                stored.pop_front_if(|(stored, _)| *stored == key[..]);
-                if let (_, Some(kind)) = count(&engine.store, &state, snapshot.position(), &key, &[]).await? {
-                    self.ready.push_back((key.to_vec(), kind));
-                }
-            } else {
-                let Some((key, kind)) = stored.pop_front() else { break };
-                let kind = kind.map_err(|malformed| damaged_record(&key, malformed))?;
-                self.ready.push_back((key, kind));
-            }
-        }
-        match next_leaf {
-            Some(next) => self.from = Bound::Included(next),
-            None => self.is_done = true,
-        }
-        Ok(())
-    }
-
-    fn edited_keys(&self, state: &ReadState) -> VecDeque<Bytes> {
-        let mut keys: Vec<Bytes> = state
-            .memtables()
-            .flat_map(Memtable::objects)
-            .map(|object| object.key().clone())
-            .filter(|key| key.starts_with(&self.prefix) && !is_before(key, &self.from))
-            .collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys.into()
     }
 }

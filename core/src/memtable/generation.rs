@@ -173,7 +173,7 @@ impl Memtable {
     fn write(&self, index: u32, lsn: Lsn, name: Bytes, value: Option<Bytes>, kind: Option<Kind>) {
         let object = self.objects.get(index);
         if let Some(kind) = kind
-            && self.newest_event(object, Lsn(u64::MAX)).and_then(|event| event.kind) != Some(kind)
+            && self.newest_event(object, Lsn::MAX).and_then(|event| event.kind) != Some(kind)
         {
             self.push_event(object, lsn, Some(kind));
         }
@@ -338,6 +338,13 @@ impl<'a> ObjectRef<'a> {
             None if self.base(at) == Base::Deleted => Presence::Absent,
             None => Presence::Unknown,
         }
+    }
+
+    /// Whether `name` was edited behind `at`, itself and not with its object.
+    pub(crate) fn is_edited_since(self, name: &[u8], at: Lsn) -> bool {
+        let hash = self.memtable.field_hash(self.index, name);
+        let field = self.memtable.fields.find(hash, |field| field.object == self.index && field.name == name);
+        field.is_some_and(|index| self.memtable.field(index).edited_within(at, Lsn::MAX))
     }
 
     /// The object's fields, newest first.

@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 pub struct LeafEnd {
     /// Whether the visitor broke off; otherwise it saw all of the leaf.
     pub stopped: bool,
-    /// Inclusive lower bound of the next leaf; `None` at the end of the tree.
+    /// Where the next leaf is: its inclusive lower bound or, in reverse, its exclusive upper bound. `None` at the end.
     pub next: Option<Vec<u8>>,
 }
 
@@ -57,6 +57,61 @@ pub fn scan_leaf<P: Pages>(
         page = child;
         if index + 1 < node.len() {
             next_sibling = Some((node, index + 1));
+        }
+    }
+}
+
+/// Visits, from the last to the first, those entries up to `to` that are in the one leaf to which `to` routes. As
+/// [`scan_leaf`] otherwise.
+///
+/// # Errors
+/// Corruption, if a page refers to one that is not its child.
+pub fn scan_leaf_reverse<P: Pages>(
+    pages: &P,
+    root: PageRef,
+    to: Bound<&[u8]>,
+    scratch: &mut Vec<u8>,
+    visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<Attempt<LeafEnd>> {
+    let (mut page, mut parent) = (root, None);
+    let mut lower_bound: Option<(P::Guard, usize)> = None;
+    loop {
+        let Some(node) = pages.cached(page) else { return Ok(Attempt::Missing(page)) };
+        check_level(page, &node, parent)?;
+        if node.level() == 0 {
+            let end = match to {
+                Bound::Unbounded => node.len(),
+                Bound::Excluded(key) => node.lower_bound(key),
+                Bound::Included(key) => {
+                    let (index, value) = node.seek(0, key);
+                    index + usize::from(value.is_some())
+                }
+            };
+            let stopped = (0..end).rev().any(|index| {
+                node.key(index, scratch);
+                visit(scratch, node.value(index)).is_break()
+            });
+            let next = lower_bound.map(|(branch, index)| {
+                let mut bound = Vec::new();
+                branch.key(index, &mut bound);
+                bound
+            });
+            return Ok(Attempt::Done(LeafEnd { stopped, next }));
+        }
+        parent = Some(node.level());
+        let index = match to {
+            Bound::Unbounded => node.len() - 1,
+            Bound::Included(key) => node.child_for(key).0,
+            Bound::Excluded(key) => {
+                let index = node.child_for(key).0;
+                node.key(index, scratch);
+                // A child that starts at `key` holds nothing below it.
+                index - usize::from(index > 0 && scratch == key)
+            }
+        };
+        page = node.child(index);
+        if index > 0 {
+            lower_bound = Some((node, index));
         }
     }
 }

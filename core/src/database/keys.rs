@@ -1,0 +1,118 @@
+//! Scans over keys: the catalog's, and those that only the memtables know.
+
+use super::engine::ReadState;
+use super::range::{as_slice, is_before};
+use super::read::count;
+use super::snapshot::Snapshot;
+use super::types::Kind;
+use crate::catalog::{ObjectRecord, damaged_record};
+use crate::error::Result;
+use crate::memtable::Memtable;
+use crate::tree;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Bound, ControlFlow};
+
+/// A running scan over keys, as of one position.
+pub struct Keys {
+    snapshot: Snapshot,
+    prefix: Vec<u8>,
+    from: Bound<Vec<u8>>,
+    /// Keys that the memtables know, in order, from `from` on; with the version of the layers that they are from.
+    edited: Option<(u64, VecDeque<Bytes>)>,
+    is_done: bool,
+    ready: VecDeque<(Vec<u8>, Kind)>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    pub(super) fn new(snapshot: Snapshot, prefix: &[u8]) -> Self {
+        let prefix = prefix.to_vec();
+        let from = Bound::Included(prefix.clone());
+        Self { snapshot, prefix, from, edited: None, is_done: false, ready: VecDeque::new() }
+    }
+
+    /// The next key and what it holds; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<(Vec<u8>, Kind)>> {
+        while self.ready.is_empty() && !self.is_done {
+            self.advance().await?;
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    async fn advance(&mut self) -> Result<()> {
+        let snapshot = self.snapshot.clone();
+        let engine = snapshot.engine();
+        engine.ensure_open()?;
+        let (state, version) = snapshot.state();
+        if self.edited.as_ref().is_none_or(|(made_for, _)| *made_for != version) {
+            self.edited = Some((version, self.edited_keys(&state)));
+        }
+        let mut stored = VecDeque::new();
+        let mut next_leaf = None;
+        if let Some(catalog) = state.root.catalog {
+            let mut scratch = Vec::new();
+            let from = as_slice(&self.from);
+            let prefix = &self.prefix;
+            let end = engine
+                .store
+                .resolve(|pages| {
+                    tree::scan_leaf(pages, catalog, from, &mut scratch, &mut |key, record| {
+                        if !key.starts_with(prefix) {
+                            return ControlFlow::Break(());
+                        }
+                        stored.push_back((
+                            key.to_vec(),
+                            ObjectRecord::decode(record).map(|record| record.kind),
+                        ));
+                        ControlFlow::Continue(())
+                    })
+                })
+                .await?;
+            next_leaf = end.next.filter(|_| !end.stopped);
+        }
+        let edited = &mut self.edited.as_mut().expect("just made").1;
+        loop {
+            let is_edited_next = match (edited.front(), stored.front()) {
+                (None, None) => break,
+                (Some(edited), Some((stored, _))) => edited[..] <= stored[..],
+                (Some(edited), None) => next_leaf.as_ref().is_none_or(|next: &Vec<u8>| edited[..] < next[..]),
+                (None, Some(_)) => false,
+            };
+            if is_edited_next {
+                let key = edited.pop_front().expect("just looked at");
+                stored.pop_front_if(|(stored, _)| *stored == key[..]);
+                if let (_, Some(kind)) = count(&engine.store, &state, snapshot.position(), &key, &[]).await? {
+                    self.ready.push_back((key.to_vec(), kind));
+                }
+            } else {
+                let Some((key, kind)) = stored.pop_front() else { break };
+                let kind = kind.map_err(|malformed| damaged_record(&key, malformed))?;
+                self.ready.push_back((key, kind));
+            }
+        }
+        match next_leaf {
+            Some(next) => self.from = Bound::Included(next),
+            None => self.is_done = true,
+        }
+        Ok(())
+    }
+
+    fn edited_keys(&self, state: &ReadState) -> VecDeque<Bytes> {
+        let mut keys: Vec<Bytes> = state
+            .memtables()
+            .flat_map(Memtable::objects)
+            .map(|object| object.key().clone())
+            .filter(|key| key.starts_with(&self.prefix) && !is_before(key, &self.from))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.into()
+    }
+}
