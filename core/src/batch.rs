@@ -11,7 +11,7 @@
 //! ```
 
 use crate::codec::{Malformed, Reader, put_bytes, varint_bytes};
-use crate::options::{Durability, NAME_BYTES_LIMIT};
+use crate::options::{Durability, check_names};
 use std::ops::Range;
 
 /// Writes to any number of objects, applied atomically and in order by [`Database::commit`](crate::Database::commit).
@@ -132,16 +132,8 @@ impl WriteBatch {
     }
 
     fn push(&mut self, op: Op, key: &[u8], name: &[u8], value: &[u8]) -> &mut Self {
-        if key.is_empty() {
-            self.refuse("a key must not be empty".into());
-        }
-        for (what, bytes) in [("key", key), ("field or member", name)] {
-            if bytes.len() > NAME_BYTES_LIMIT {
-                self.refuse(format!(
-                    "a {what} of {} bytes is too long; at most {NAME_BYTES_LIMIT}",
-                    bytes.len()
-                ));
-            }
+        if let Err(refusal) = check_names(key, name) {
+            self.refuse(refusal.to_string());
         }
         self.longest_value = self.longest_value.max(value.len());
         // The memtable keeps the payload: a batch of one edit must not waste half of it.
@@ -222,6 +214,7 @@ fn next_edit(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::NAME_BYTES_LIMIT;
 
     #[test]
     fn a_batch_decodes_to_the_edits_it_was_built_from() {

@@ -53,6 +53,21 @@ pub(crate) const VALUE_BYTES_LIMIT: usize = 256 << 10;
 /// Longest key, field or member, in bytes.
 pub(crate) const NAME_BYTES_LIMIT: usize = 64 << 10;
 
+/// Refuses a key, and a name in it, that no object can have.
+pub(crate) fn check_names(key: &[u8], name: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid_input("a key must not be empty"));
+    }
+    for (what, bytes) in [("key", key), ("field or member", name)] {
+        if bytes.len() > NAME_BYTES_LIMIT {
+            let message =
+                format!("a {what} of {} bytes is too long; at most {NAME_BYTES_LIMIT}", bytes.len());
+            return Err(Error::invalid_input(message));
+        }
+    }
+    Ok(())
+}
+
 impl Options {
     /// Refuses settings outside of their documented limits.
     pub fn validate(&self) -> Result<()> {

@@ -78,7 +78,7 @@ fn the_workspaces_lints_are_live() {
 /// What only some files may name: a path in the source, and where it may stand, as prefixes below `core/src`.
 const RESERVED: &[(&str, &[&str])] = &[
     ("rustix::", &["env/os/"]),
-    ("tokio::runtime", &["env/os/"]),
+    ("tokio::runtime", &["env/os/", "blocking/"]),
     ("tokio::task", &["env/os/"]),
     ("tokio::time", &["env/os/"]),
     ("tokio::fs", &[]),

@@ -197,3 +197,38 @@ async fn a_dropped_leader_of_a_group_commit_strands_nobody() {
     }
     db.close().await.unwrap();
 }
+
+#[tokio::test]
+async fn names_that_no_object_can_have_are_refused_by_reads_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&dir.path().join("db"), small()).await;
+    let long = vec![b'x'; (64 << 10) + 1];
+    let limit = &long[1..];
+    let empty: &[u8] = b"";
+    for (key, name) in [(empty, limit), (&long, empty), (limit, &long)] {
+        let refusals = [
+            db.get(key, name).await.map(drop),
+            db.snapshot().get_with(key, name, |_| ()).await.map(drop),
+            db.contains(key, name).await.map(drop),
+            db.transaction().get(key, name).await.map(drop),
+            db.set(key, name, "v").await,
+        ];
+        for refusal in refusals {
+            assert_eq!(refusal.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    }
+    for key in [empty, &long] {
+        let refusals = [
+            db.len(key).await.map(drop),
+            db.kind(key).await.map(drop),
+            db.scan(key, ..).next().await.map(drop),
+            db.scan_reverse(key, ..).next().await.map(drop),
+        ];
+        for refusal in refusals {
+            assert_eq!(refusal.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    }
+    db.set(limit, limit, "v").await.unwrap();
+    assert_eq!(db.get(limit, limit).await.unwrap().as_deref(), Some(&b"v"[..]));
+    db.close().await.unwrap();
+}

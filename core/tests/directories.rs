@@ -125,3 +125,20 @@ async fn space_of_deleted_objects_comes_back() {
     assert_eq!(db.len("keep").await.unwrap(), 5000);
     db.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_database_can_be_opened_again_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    for round in 0..30 {
+        let db = open(&path).await.unwrap();
+        db.with_durability(Durability::Written).set("k", format!("{round}"), vec![7; 1000]).await.unwrap();
+        assert_eq!(db.len("k").await.unwrap(), round + 1);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_path_is_refused() {
+    let error = open(Path::new("")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+}

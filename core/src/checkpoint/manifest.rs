@@ -225,8 +225,9 @@ fn encode_header(database: [u8; 16], epoch: u64, generation: u64) -> Vec<u8> {
 fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)> {
     let place = path.display();
     if sector.len() < 8 || sector[..8] != MAGIC {
-        let message =
-            format!("{place} is not the manifest of an Ironleaf database; choose another directory");
+        let message = format!(
+            "{place} is not a manifest of Ironleaf's: choose another directory or, if this was a database, restore it from a copy"
+        );
         return Err(if sector.is_empty() {
             Error::corruption(place, 0, "a manifest", "an empty file")
         } else {

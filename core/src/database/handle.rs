@@ -26,7 +26,8 @@ use tokio::sync::oneshot;
 /// [`Durability`] says when the call returns. A call whose future is dropped is done whole or not at all.
 ///
 /// Dropping the last handle without [`close`](Self::close) is like the death of the process: what was `Buffered` may
-/// be lost.
+/// be lost. The directory stays locked until the last operation in flight has ended, which takes moments: an open in the
+/// same process waits for it a little. Close the database to be certain.
 #[derive(Clone)]
 pub struct Database {
     running: Arc<Running>,
@@ -52,7 +53,8 @@ impl Database {
     }
 
     /// Opens (or creates) the database in the directory `path` on this machine's disk, with the default options.
-    /// Must be called within a tokio runtime.
+    /// Must be called within a tokio runtime; [`blocking::Database`](crate::blocking::Database) needs none. Errors as for
+    /// [`open`](Self::open), and `Io` outside of a runtime.
     pub async fn open_path(path: impl AsRef<Path>) -> Result<Self> {
         Self::open(crate::env::os::environment()?, path, Options::default()).await
     }

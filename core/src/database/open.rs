@@ -24,13 +24,21 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+
+/// How often, and how long each time, an opener waits for the lock of a directory.
+const LOCK_WAITS: u32 = 20;
+const LOCK_WAIT: Duration = Duration::from_millis(10);
 
 /// Opens the database in `path`.
 pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Running> {
     options.validate()?;
+    if path.as_os_str().is_empty() {
+        return Err(Error::invalid_input("the path of the database is empty; name a directory"));
+    }
     let names = list_or_create(&env, path, &options).await?;
-    let lock = env.disk.lock(path).await?;
+    let lock = take_lock(&env, path).await?;
     let names = if names.is_empty() { names } else { env.disk.list(path).await? };
     let opening = Opening { env, path: path.to_path_buf(), options };
     let start = match ManifestState::read(&opening.env, path).await? {
@@ -38,6 +46,28 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
         None => opening.create(&names).await?,
     };
     Ok(opening.start(start, lock))
+}
+
+/// Takes the directory's lock. Waits a little for a handle that was dropped without being closed, whose last operation
+/// holds it still.
+async fn take_lock(env: &Env, path: &Path) -> Result<Box<dyn DirectoryLock>> {
+    let mut waits = LOCK_WAITS;
+    loop {
+        match env.disk.lock(path).await {
+            Err(error) if error.kind == DiskErrorKind::Locked && waits > 0 => {
+                waits -= 1;
+                env.clock.sleep(LOCK_WAIT).await;
+            }
+            Err(error) if error.kind == DiskErrorKind::Locked => {
+                let message = format!(
+                    "{} is open already, here or in another process; close it there, then try again",
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::Locked, message));
+            }
+            locked => return Ok(locked?),
+        }
+    }
 }
 
 async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {

@@ -11,6 +11,7 @@ use crate::codec::Malformed;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::memtable::{Base, FieldRef, Presence};
+use crate::options::check_names;
 use crate::tree::{self, PageRef};
 use std::collections::VecDeque;
 use std::fmt;
@@ -134,6 +135,7 @@ impl Scan {
         let snapshot = self.snapshot.clone();
         let engine = snapshot.engine();
         engine.ensure_open()?;
+        check_names(&self.key, &[])?;
         let (state, version) = snapshot.state();
         let at = snapshot.position();
         if self.layers.as_ref().is_none_or(|layers| layers.version != version) {

@@ -10,6 +10,7 @@ use super::types::Kind;
 use crate::error::Result;
 use crate::ids::Lsn;
 use crate::memtable::Memtable;
+use crate::options::check_names;
 use crate::sync::Arc;
 use crate::tree::Attempt;
 use std::fmt;
@@ -98,6 +99,7 @@ impl Snapshot {
     /// Number of fields or members; 0 for a key that holds nothing.
     pub async fn len(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         self.engine().ensure_open()?;
+        check_names(key.as_ref(), &[])?;
         let (state, _) = self.state();
         Ok(count(&self.engine().store, &state, self.position(), key.as_ref(), &[]).await?.0)
     }
@@ -105,6 +107,7 @@ impl Snapshot {
     /// What the key holds; `None` if it holds nothing.
     pub async fn kind(&self, key: impl AsRef<[u8]>) -> Result<Option<Kind>> {
         self.engine().ensure_open()?;
+        check_names(key.as_ref(), &[])?;
         let (state, _) = self.state();
         Ok(count(&self.engine().store, &state, self.position(), key.as_ref(), &[]).await?.1)
     }
@@ -139,6 +142,7 @@ pub(super) async fn get_with<R, F: FnOnce(&[u8]) -> R>(
     reading: &mut Once<F, R>,
 ) -> Result<Option<R>> {
     engine.ensure_open()?;
+    check_names(key, field)?;
     let looked = engine
         .store
         .resolve(|pages| look_up(pages, state, at, (key, field), &mut |found| reading.read(found)))
@@ -184,6 +188,7 @@ pub(super) async fn contains(
     name: &[u8],
 ) -> Result<bool> {
     engine.ensure_open()?;
+    check_names(key, name)?;
     let looked = engine.store.resolve(|pages| look_up(pages, state, at, (key, name), &mut |_| {})).await?;
     Ok(looked.is_present)
 }
@@ -195,6 +200,7 @@ pub(super) fn get_cached<R, F: FnOnce(&[u8]) -> R>(
     reading: &mut Once<F, R>,
 ) -> Result<Option<Option<R>>> {
     engine.ensure_open()?;
+    check_names(key, field)?;
     let state = engine.state.load();
     let at = state.active.visible();
     let looked = look_up(&engine.store.cached(), &state, at, (key, field), &mut |found| reading.read(found))?;
