@@ -30,6 +30,7 @@ pub const PROBES: &[&str] = &[
     "object deleted",
     "object emptied",
     "object gets a tree",
+    "open spends the reserve",
     "page evicted",
     "page load shared",
     "page relocated",
@@ -37,11 +38,13 @@ pub const PROBES: &[&str] = &[
     "page segment removed",
     "record replayed",
     "recovery checkpoints as it goes",
+    "reserve restored",
+    "reserve spent",
     "snapshot handed its root",
 ];
 
 /// Those of them that nothing reaches unless faults are injected.
-pub const FAULT_PROBES: &[&str] = &[];
+pub const FAULT_PROBES: &[&str] = &["open spends the reserve", "reserve restored", "reserve spent"];
 
 /// A sabotage of the engine, compiled in under `--cfg ironleaf_planted` and active when chosen by name.
 #[derive(Clone, Copy, Debug)]
