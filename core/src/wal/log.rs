@@ -72,7 +72,9 @@ pub(crate) struct Tail {
     /// Every segment that replay might still need, oldest first; the last is `segment`.
     live: VecDeque<Arc<Segment>>,
     spare: Option<Segment>,
-    spare_error: Option<Error>,
+    /// Attempts to make spare and reserve so far, and the last that a full disk made fail.
+    spare_attempts: u64,
+    spare_error: Option<(u64, Error)>,
     /// The disk is full and the reserve is gone: nothing may grow.
     is_low: bool,
     /// A commit that only removes waits for a spare, and may have the reserve for it.
@@ -128,6 +130,7 @@ impl Log {
             unsynced: Vec::new(),
             live: VecDeque::from([first.clone()]),
             spare: None,
+            spare_attempts: 0,
             spare_error: None,
             is_low: false,
             removal_waits: false,
@@ -314,8 +317,8 @@ impl Log {
 
     /// Waits until a record of `payload_bytes` that grows the database, or does not, can be given a position.
     pub(crate) async fn wait_for_room(&self, payload_bytes: usize, grows: bool) -> Result<()> {
-        // What went wrong before anybody waited may be over.
-        self.lock().spare_error = None;
+        // What went wrong in an attempt that was under way by now may be over.
+        let before = self.lock().spare_attempts;
         loop {
             let mut answered = std::pin::pin!(self.spare_answered.notified());
             {
@@ -324,8 +327,10 @@ impl Log {
                 if tail.room(payload_bytes, grows) == Room::Yes {
                     return Ok(());
                 }
-                if let Some(error) = tail.spare_error.take() {
-                    return Err(error);
+                if let Some((attempt, error)) = &tail.spare_error
+                    && *attempt > before
+                {
+                    return Err(error.clone());
                 }
                 tail.removal_waits |= !grows;
                 answered.as_mut().enable();
@@ -338,6 +343,11 @@ impl Log {
     /// The task that keeps a spare segment ready, until nothing may be written any more.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
         while self.lock().writable().is_ok() {
+            let attempt = {
+                let mut tail = self.lock();
+                tail.spare_attempts += 1;
+                tail.spare_attempts
+            };
             let mut full = None;
             if self.lock().spare.is_none() {
                 match self.prepare_spare_at_any_price().await {
@@ -351,7 +361,7 @@ impl Log {
             if full.is_none() {
                 full = self.restore_reserve().await.err();
             }
-            self.lock().spare_error = full;
+            self.lock().spare_error = full.map(|error| (attempt, error));
             self.spare_answered.notify_waiters();
             self.spare_wanted.notified().await;
         }
@@ -486,8 +496,10 @@ pub(crate) async fn prepare_segment(
         None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
     if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
-        // Nothing names the file: it must not take space from those who free some.
-        let _ = env.disk.remove(&path).await;
+        if error.kind() == ErrorKind::DiskFull {
+            // Nothing names the file: it must not take space from those who free some.
+            let _ = env.disk.remove(&path).await;
+        }
         return Err(error);
     }
     Ok(Segment { slot, index: header.index, bytes: header.bytes, binding: header.binding(), file })
