@@ -55,6 +55,12 @@ impl Error {
         self.kind
     }
 
+    /// Whether the medium failed to give back what it holds. Nothing was changed by that, so it may be tried again.
+    pub(crate) fn is_failed_read(&self) -> bool {
+        let is_read = |source: &DiskError| source.kind == DiskErrorKind::Io && source.operation == "read";
+        self.source.as_ref().is_some_and(is_read)
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }

@@ -30,6 +30,7 @@ pub const PROBES: &[&str] = &[
     "object deleted",
     "object emptied",
     "object gets a tree",
+    "open spends the reserve",
     "page evicted",
     "page load shared",
     "page relocated",
@@ -37,8 +38,13 @@ pub const PROBES: &[&str] = &[
     "page segment removed",
     "record replayed",
     "recovery checkpoints as it goes",
+    "reserve restored",
+    "reserve spent",
     "snapshot handed its root",
 ];
+
+/// Those of them that nothing reaches unless faults are injected.
+pub const FAULT_PROBES: &[&str] = &["open spends the reserve", "reserve restored", "reserve spent"];
 
 /// A sabotage of the engine, compiled in under `--cfg ironleaf_planted` and active when chosen by name.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +53,8 @@ pub struct Planted {
     pub name: &'static str,
     /// Number in the museum of public faults (`docs/museum.md`).
     pub number: u32,
+    /// The laboratory's family of campaigns that shows it.
+    pub family: &'static str,
     /// What is wrong when it is active.
     pub mechanism: &'static str,
 }
@@ -56,56 +64,67 @@ pub const PLANTED: &[Planted] = &[
     Planted {
         name: "recovered-pages-not-synced",
         number: 14,
+        family: "crash",
         mechanism: "recovery makes pages of log records that nobody synced, and does not sync the pages either",
     },
     Planted {
         name: "empty-manifest-is-new",
         number: 15,
+        family: "crash",
         mechanism: "the first manifest is not synced, and an empty one beside a full log is taken for a new database",
     },
     Planted {
         name: "log-truncated-first",
         number: 16,
+        family: "crash",
         mechanism: "log segments are given up before the pages and the manifest edit are synced",
     },
     Planted {
         name: "newer-log-synced-first",
         number: 17,
+        family: "crash",
         mechanism: "a sync covers the newest log segment and forgets the older ones",
     },
     Planted {
         name: "first-manifest-not-synced",
         number: 21,
+        family: "crash",
         mechanism: "the first manifest is never synced",
     },
     Planted {
         name: "acknowledged-before-sync",
         number: 37,
+        family: "crash",
         mechanism: "a commit is acknowledged when it is written, before it is synced",
     },
     Planted {
         name: "rename-without-directory-sync",
         number: 39,
+        family: "crash",
         mechanism: "the rename of the manifest is not followed by a sync of the directory",
     },
     Planted {
         name: "durable-watermark-ahead",
         number: 40,
+        family: "crash",
         mechanism: "a log record claims that it is durable itself",
     },
     Planted {
         name: "pages-not-synced",
         number: 0,
+        family: "crash",
         mechanism: "the manifest names pages that were written and not synced",
     },
     Planted {
         name: "page-segment-entry-not-synced",
         number: 0,
+        family: "crash",
         mechanism: "the directory is not synced after a page segment was created",
     },
     Planted {
         name: "log-entry-not-synced",
         number: 0,
+        family: "crash",
         mechanism: "the directory is not synced after a log segment was created",
     },
 ];

@@ -47,26 +47,38 @@ pub enum Command {
 pub enum Family {
     /// Power loss, process death, crash loops, concurrent clients, snapshots across checkpoints and crashes.
     Crash,
+    /// The same under failing reads, writes and syncs, full disks, stalled I/O, and reopening with less memory.
+    Faults,
+}
+
+impl Family {
+    /// The laboratory's name for it.
+    pub fn simulated(self) -> ironleaf_sim::scenario::Family {
+        match self {
+            Self::Crash => ironleaf_sim::scenario::Family::Crash,
+            Self::Faults => ironleaf_sim::scenario::Family::Faults,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --seeds and --for, the campaign runs for half a minute from seed 0. A run that fails is replayed from its
+Without --seeds and --for, the campaigns run for half a minute from seed 0. A run that fails is replayed from its
 recording at once, cut down, and written to the report directory.
 
-A campaign that never came to what it claims to exercise fails as VACUOUS. From 500 seeds on, every kind of loss must
-have had an effect and every kind of choice must have been taken; from 2000 seeds on, every probe of the engine must
+A campaign that never came to what it claims to exercise fails as VACUOUS. From 500 seeds on, every kind of loss
+and of fault must have had an effect and every kind of choice must have been taken; from 2000 seeds on, every probe of the engine must
 have been passed. The remedy is more seeds.
 
 Ctrl-C ends a campaign with its summary, and a second one at once.")]
 pub struct RunArguments {
-    /// The kind of trouble.
-    #[arg(long, value_enum, default_value = "crash")]
-    pub family: Family,
-    /// How many seeds from 0, or which.
+    /// The kind of trouble; every family, one after the other, by default.
+    #[arg(long, value_enum)]
+    pub family: Option<Family>,
+    /// How many seeds from 0, or which; of each family.
     #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
     pub seeds: Option<Range<u64>>,
-    /// Stop after this long, such as 30s, 10m or 8h.
+    /// Stop after this long, such as 30s, 10m or 8h; families share it.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub time: Option<Duration>,
     /// Threads; as many as the machine has by default.

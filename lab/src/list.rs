@@ -9,6 +9,7 @@ use ironleaf::lab::PLANTED;
 use ironleaf_model::Promise;
 use ironleaf_sim::campaign::Summary;
 use ironleaf_sim::choices::DELAYS;
+use ironleaf_sim::disk::{FAULT_KINDS, Fault};
 
 /// The engine's promises. Oracles and scenarios are named after them.
 const PROMISES: [(&str, &str); 12] = [
@@ -17,11 +18,11 @@ const PROMISES: [(&str, &str); 12] = [
     ("B3", "durability: what was acknowledged at a level survives what the level names"),
     ("B4", "prefix: a recovered state is a prefix of the order, and does not roll back"),
     ("B5", "snapshots: a snapshot never changes, and a scan answers as of one position"),
-    ("B6", "failed I/O poisons the database and is never hidden (not in campaigns yet)"),
-    ("B7", "a full disk is an ordinary error that changes nothing (not in campaigns yet)"),
+    ("B6", "failed I/O poisons the database and is never hidden"),
+    ("B7", "a full disk is an ordinary error that changes nothing"),
     ("B8", "damage is never served: it gives a typed error (not in campaigns yet)"),
     ("B9", "bad input gets a typed error and changes nothing"),
-    ("B10", "memory stays within its budget (not in campaigns yet)"),
+    ("B10", "memory stays within its budget"),
     ("B11", "space comes back, and check proves where every page is"),
     ("B12", "cancellation: a commit whose future is dropped is whole or absent"),
 ];
@@ -42,11 +43,20 @@ pub fn list() -> Result<Verdict, Misuse> {
         ("latency", "an I/O takes a quarter to a hundred times as long as usual".to_owned()),
         ("crash", "the machine crashes: 1 is power loss, 2 the death of the process".to_owned()),
         ("power_loss", "what a power loss keeps: a class, then details".to_owned()),
+        ("fault", "an operation of the disk fails, finds the disk full, or stalls".to_owned()),
     ] {
         say!("  {site:<14} {meaning}");
     }
     say!("outcomes of a power loss");
     for kind in Summary::loss_kinds() {
+        say!("  {kind}");
+    }
+    say!("faults (knobs; the family faults turns some on in each seed)");
+    for fault in Fault::ALL {
+        say!("  {:<14} {}", fault.name(), fault.meaning());
+    }
+    say!("kinds of fault (how often each had an effect is in the summary)");
+    for kind in FAULT_KINDS {
         say!("  {kind}");
     }
     say!("probes of the engine");

@@ -28,6 +28,17 @@ enum Verdict {
     Interrupted,
 }
 
+impl Verdict {
+    /// The worse of two.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
+            (Self::Interrupted, _) | (_, Self::Interrupted) => Self::Interrupted,
+            (Self::Clean, Self::Clean) => Self::Clean,
+        }
+    }
+}
+
 /// The command or a file was wrong: one line for the user.
 struct Misuse(String);
 

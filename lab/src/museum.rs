@@ -47,6 +47,7 @@ mod planted {
     use ironleaf::lab::{PLANTED, plant};
     use ironleaf_sim::campaign::{Campaign, Found, Observer, campaign, explore};
     use ironleaf_sim::runner::{RunOptions, RunReport};
+    use ironleaf_sim::scenario::Family;
     use ironleaf_sim::shrink::{ShrinkLimits, shrink};
     use std::time::Duration;
 
@@ -90,7 +91,8 @@ mod planted {
             writable(directory)?;
         }
         listen();
-        let header = ["bug", "museum", "seeds", "CPU ms", "operations", "deviations", "promise broken"];
+        let header =
+            ["bug", "museum", "family", "seeds", "CPU ms", "operations", "deviations", "promise broken"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
         let mut missed = Vec::new();
         let bar = ProgressBar::new_spinner();
@@ -100,7 +102,8 @@ mod planted {
             if interrupted() {
                 break;
             }
-            let mut row = vec![bug.name.to_owned(), museum_number(bug), hunt.seeds.to_string()];
+            let mut row = vec![bug.name.to_owned(), museum_number(bug), bug.family.to_owned()];
+            row.push(hunt.seeds.to_string());
             row.push(hunt.cpu.as_millis().to_string());
             match hunt.result {
                 Ok(found) => {
@@ -140,9 +143,13 @@ mod planted {
 
     fn hunt(bug: &Planted, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {
         let start = cpu_time();
+        let Some(family) = Family::ALL.into_iter().find(|family| family.name() == bug.family) else {
+            return Hunt { seeds: 0, cpu: start, result: Err(format!("there is no family {}", bug.family)) };
+        };
         plant(Some(bug.name));
         let summary = campaign(
             &Campaign {
+                family,
                 seeds: arguments.base_seed..arguments.base_seed.saturating_add(arguments.seeds),
                 jobs: jobs(arguments.jobs),
                 failures_max: 1,
@@ -171,7 +178,7 @@ mod planted {
         }
         // The sound engine must pass where the sabotaged one fails.
         plant(None);
-        if explore(found.seed, RunOptions::default()).1.failure.is_some() {
+        if explore(family, found.seed, RunOptions::default()).1.failure.is_some() {
             let why = format!("seed {} fails without the bug as well", found.seed);
             return Hunt { seeds, cpu, result: Err(why) };
         }

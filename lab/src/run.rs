@@ -7,9 +7,11 @@ use crate::output::{
     JsonTarget, grouped, replay_command, table, take_stdout, wrapped, writable, write_scenario,
 };
 use crate::{Misuse, Verdict};
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Summary, campaign};
 use ironleaf_sim::runner::RunReport;
+use ironleaf_sim::scenario as simulated;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -82,9 +84,9 @@ impl Observer for Progress {
     }
 }
 
-/// Runs a campaign, prints its summary and writes what failed.
+/// Runs a campaign of each family, prints the summaries and writes what failed.
 pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
-    let Family::Crash = arguments.family;
+    let families = arguments.family.map_or_else(|| Family::value_variants().to_vec(), |family| vec![family]);
     let planned = Campaign {
         seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
         shard: arguments.shard,
@@ -112,29 +114,56 @@ pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
         (None, None) => Some(TIME_DEFAULT),
         (time, _) => time,
     };
+    let time = time.map(|time| time / u32::try_from(families.len()).unwrap_or(1));
+    let (mut verdict, mut summaries) = (Verdict::Clean, Vec::new());
+    for family in families {
+        let family = Campaign { family: family.simulated(), ..planned.clone() };
+        let (ended, summary) = run_family(arguments, &family, time)?;
+        summaries.push(summary);
+        verdict = verdict.and(ended);
+        if interrupted() {
+            break;
+        }
+    }
+    if let Some(json) = json {
+        let value = if let [summary] = &mut summaries[..] {
+            summary.take()
+        } else {
+            serde_json::Value::Array(summaries)
+        };
+        json.write(&format!("{value:#}\n"))?;
+    }
+    tidy(arguments, made_for_this);
+    Ok(verdict)
+}
+
+/// Runs the campaign of one family; how it ended, and its summary as data.
+fn run_family(
+    arguments: &RunArguments,
+    planned: &Campaign,
+    time: Option<Duration>,
+) -> Result<(Verdict, serde_json::Value), Misuse> {
     let (real, cpu) = (Instant::now(), cpu_time());
     let progress = Progress::new(arguments, time);
-    let summary = campaign(&planned, &progress);
+    let summary = campaign(planned, &progress);
     progress.bar.finish_and_clear();
     let cost = Cost { real: real.elapsed(), cpu: cpu_time() - cpu, resident: resident_bytes() };
     let cold = summary.cold(&probes());
     say!("{}", describe(&summary, &cost).trim_end());
     for found in &summary.found {
-        report(arguments, found)?;
+        report(arguments, planned.family, found)?;
     }
     for differing in &summary.nondeterministic {
         say!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
         say!(
-            "  repeat with: cargo lab run --seeds {}..{} --check-determinism all",
+            "  repeat with: cargo lab run --family {} --seeds {}..{} --check-determinism all",
+            planned.family.name(),
             differing.seed,
             differing.seed + 1
         );
     }
-    if let Some(json) = json {
-        json.write(&format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
-    }
-    tidy(arguments, made_for_this);
-    Ok(conclude(&summary, &cold))
+    let data = as_json(&summary, &cost, &cold);
+    Ok((conclude(&summary, &cold), data))
 }
 
 /// Removes the report directory if it was made for this campaign and nothing was written into it.
@@ -183,6 +212,7 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
     let reached = probes.iter().filter(|(_, count)| *count > 0).count();
     let row = |name: &str, text: String| vec![name.to_owned(), text];
     let mut rows = vec![
+        row("family", summary.family.name().to_owned()),
         row("seeds", format!("{} run, {} failed", grouped(summary.seeds), summary.found.len())),
         row("operations", format!("{}, {} events", grouped(summary.operations), grouped(summary.events))),
         row("crashes", format!("{}, {} recoveries", grouped(summary.crashes), grouped(summary.recoveries))),
@@ -193,6 +223,15 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
     ];
     rows.extend(listed("power losses", losses.collect()));
     rows.extend(listed("deviations", sites.collect()));
+    let faults = summary.fault_counts().map(|(kind, count)| {
+        format!("{kind} {} of {}", grouped(count.effective), grouped(count.fired.max(count.effective)))
+    });
+    let faults = wrapped(faults, LINE_WIDTH).into_iter().filter(|line| !line.is_empty());
+    let titles = std::iter::once("faults").chain(std::iter::repeat(""));
+    rows.extend(titles.zip(faults).map(|(title, line)| vec![title.to_owned(), line]));
+    if summary.failed_opens > 0 {
+        rows.push(row("failed opens", format!("{}, for a fault each", grouped(summary.failed_opens))));
+    }
     rows.extend([
         row("probes", format!("{reached} of {} reached", probes.len())),
         row(
@@ -219,9 +258,9 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
 }
 
 /// Prints a failure and writes its scenario, with the command that replays it.
-fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
+fn report(arguments: &RunArguments, family: simulated::Family, found: &Found) -> Result<(), Misuse> {
     say!("FAILED seed {}: {}", found.seed, found.failure);
-    let name = format!("seed-{}", found.seed);
+    let name = format!("{}-seed-{}", family.name(), found.seed);
     let file = match &found.shrunk {
         None => write_scenario(&arguments.report, &name, &found.recorded)?,
         Some(shrunk) => {
@@ -242,6 +281,13 @@ fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
 fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
     let losses: serde_json::Map<String, serde_json::Value> = Summary::loss_kinds()
         .map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0).into()))
+        .collect();
+    let faults: serde_json::Map<String, serde_json::Value> = summary
+        .fault_counts()
+        .map(|(kind, count)| {
+            let value = serde_json::json!({ "fired": count.fired, "effective": count.effective });
+            (kind.to_owned(), value)
+        })
         .collect();
     let mut fired = serde_json::Map::new();
     for ((site, label), count) in &summary.fired {
@@ -269,7 +315,7 @@ fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value
         .map(|found| serde_json::json!({ "seed": found.seed, "difference": found.what }))
         .collect();
     serde_json::json!({
-        "family": "crash",
+        "family": summary.family.name(),
         "seeds": summary.seeds,
         "repeated": summary.repeated,
         "operations": summary.operations,
@@ -277,6 +323,8 @@ fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value
         "crashes": summary.crashes,
         "recoveries": summary.recoveries,
         "losses": losses,
+        "failed_opens": summary.failed_opens,
+        "faults": faults,
         "fired": fired,
         "probes": probes,
         "failures": failures,

@@ -221,7 +221,9 @@ impl Generator<'_> {
             Choice::Check => Operation::Check,
             Choice::Invalid => self.invalid(),
             Choice::Abandon => match self.batch() {
-                Operation::Write(write) => Operation::Abandon(write),
+                Operation::Write(write) => {
+                    Operation::Abandon { write, suspension: self.random.log_uniform(1, 8) as u32 }
+                }
                 other => other,
             },
             _ => {

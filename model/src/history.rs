@@ -39,13 +39,19 @@ pub enum Promise {
     Snapshot,
     /// The engine's own check finds nothing.
     Check,
+    /// A failed write or sync is never hidden.
+    FailedChange,
+    /// What fails names its file, and works again once the trouble is over.
+    Progress,
+    /// Memory stays within the budget.
+    Memory,
     /// Nothing fails that has no reason to.
     NoError,
 }
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Order,
         Self::Outcome,
         Self::Visibility,
@@ -55,6 +61,9 @@ impl Promise {
         Self::NoRollback,
         Self::Snapshot,
         Self::Check,
+        Self::FailedChange,
+        Self::Progress,
+        Self::Memory,
         Self::NoError,
     ];
 
@@ -71,6 +80,9 @@ impl Promise {
             Self::NoRollback => "B4 no rollback",
             Self::Snapshot => "B5 snapshot",
             Self::Check => "B11 check",
+            Self::FailedChange => "B6 failed change",
+            Self::Progress => "B7 progress",
+            Self::Memory => "B10 memory",
             Self::NoError => "no error",
         }
     }
@@ -88,6 +100,11 @@ impl Promise {
             Self::NoRollback => "what a writing open has recovered never rolls back",
             Self::Snapshot => "a snapshot never changes",
             Self::Check => "the engine's own check finds nothing wrong",
+            Self::FailedChange => {
+                "after a failed write or sync no write succeeds, and errors name their file"
+            }
+            Self::Progress => "once faults have ended and space is back, what is not poisoned writes again",
+            Self::Memory => "memtables and cached pages stay within the budget",
             Self::NoError => "nothing fails that has no reason to",
         }
     }
@@ -105,7 +122,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(promise: Promise, what: impl Into<String>) -> Self {
+    /// A violation without a detail.
+    pub fn new(promise: Promise, what: impl Into<String>) -> Self {
         Self { promise, detail: None, what: what.into() }
     }
 
@@ -136,6 +154,32 @@ pub struct Sample {
     pub durable: u64,
 }
 
+/// What has gone wrong below the database so far; the numbers only grow. It excuses failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble {
+    /// Reads that failed.
+    pub reads: u64,
+    /// Writes, syncs and allocations that failed.
+    pub changes: u64,
+    /// Operations that found the disk full.
+    pub full: u64,
+    /// Syncs of the log that failed.
+    pub log_syncs: u64,
+}
+
+impl Trouble {
+    /// What has been added since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            changes: self.changes - before.changes,
+            full: self.full - before.full,
+            log_syncs: self.log_syncs - before.log_syncs,
+        }
+    }
+}
+
 /// How a life ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Crash {
@@ -161,6 +205,8 @@ struct Record {
     id: u32,
     operation: Arc<Operation>,
     before: Sample,
+    /// What had gone wrong when it began.
+    trouble: Trouble,
     began: u64,
     end: Option<End>,
 }
@@ -243,6 +289,11 @@ pub struct History {
     survives_power_loss: Floor,
     survives_death: Floor,
     worst_crash: Option<Crash>,
+    trouble: Trouble,
+    /// What had gone wrong when this life began.
+    trouble_before: Trouble,
+    /// Whether the memory budget is smaller than the one that the operations were made for.
+    is_tight: bool,
 }
 
 impl History {
@@ -260,7 +311,26 @@ impl History {
             survives_power_loss: Floor::default(),
             survives_death: Floor::default(),
             worst_crash: None,
+            trouble: Trouble::default(),
+            trouble_before: Trouble::default(),
+            is_tight: false,
         }
+    }
+
+    /// Records what has gone wrong below the database, before an operation begins or ends.
+    pub fn trouble(&mut self, now: Trouble) {
+        self.trouble = now;
+    }
+
+    /// Records whether the memory budget is smaller than the one that the operations were made for.
+    pub fn tight(&mut self, is_tight: bool) {
+        self.is_tight = is_tight;
+    }
+
+    /// What has gone wrong since this life began.
+    #[must_use]
+    pub fn trouble_of_life(&self) -> Trouble {
+        self.trouble.since(self.trouble_before)
     }
 
     /// The state at the position that was last recovered.
@@ -279,7 +349,8 @@ impl History {
     ) -> Result<usize, Violation> {
         self.sample(before)?;
         self.clock += 1;
-        self.records.push(Record { client, id, operation, before, began: self.clock, end: None });
+        let (trouble, began) = (self.trouble, self.clock);
+        self.records.push(Record { client, id, operation, before, trouble, began, end: None });
         Ok(self.records.len() - 1)
     }
 
@@ -294,7 +365,16 @@ impl History {
             _ => None,
         };
         record.end = Some(End { outcome, visible: after.visible, at: self.clock, snapshot });
-        self.judge_at_once(number, after)
+        let judged = self.judge_at_once(number, after);
+        let record = &mut self.records[number];
+        if let Some(End { outcome: Outcome::Failed { kind: ErrorKind::DurabilityUnknown, .. }, .. }) =
+            record.end
+            && record.operation.as_write().is_some()
+        {
+            // It has a position that nobody was told.
+            record.end = None;
+        }
+        judged
     }
 
     /// Records what the database says about itself.
@@ -324,7 +404,10 @@ impl History {
         let Some(end) = &record.end else { return Ok(()) };
         let (from, to) = (record.before.visible, after.visible);
         match (&*record.operation, &end.outcome) {
-            (Operation::Write(write) | Operation::Abandon(write), Outcome::Committed { position, .. }) => {
+            (
+                Operation::Write(write) | Operation::Abandon { write, .. },
+                Outcome::Committed { position, .. },
+            ) => {
                 let (position, durability) = (*position, write.durability);
                 if write.is_empty() {
                     let what = || format!("wrote nothing at position {position}, not {from} to {to}");
@@ -359,10 +442,20 @@ impl History {
                 record.keeps(Promise::Check, findings.is_empty(), what)
             }
             (operation, Outcome::Failed { kind, message }) => {
-                let judged = record.keeps(Promise::NoError, self.may_fail(operation, *kind), || {
+                let during = self.trouble.since(record.trouble);
+                let judged = record.keeps(Promise::NoError, self.may_fail(operation, *kind, during), || {
                     format!("failed: {message}")
                 });
-                judged.map_err(|violation| Violation { detail: Some(format!("{kind:?}")), ..violation })
+                judged.map_err(|violation| Violation { detail: Some(format!("{kind:?}")), ..violation })?;
+                let names_file = match kind {
+                    ErrorKind::Io
+                    | ErrorKind::DiskFull
+                    | ErrorKind::Poisoned
+                    | ErrorKind::DurabilityUnknown => message.contains('/'),
+                    _ => true,
+                };
+                let what = || format!("failed without naming a file: {message}");
+                record.keeps(Promise::FailedChange, names_file, what)
             }
             _ => Ok(()),
         }
@@ -398,10 +491,32 @@ impl History {
         Ok(())
     }
 
-    /// Whether the operation may fail like that in some state.
-    fn may_fail(&self, operation: &Operation, kind: ErrorKind) -> bool {
+    /// Whether the operation may fail like that in some state, after what went wrong in this life and `during` it.
+    fn may_fail(&self, operation: &Operation, kind: ErrorKind, during: Trouble) -> bool {
+        let life = self.trouble_of_life();
+        match (operation, kind) {
+            (Operation::Read(_) | Operation::SnapshotRead { .. } | Operation::Check, ErrorKind::Io) => {
+                return during.reads > 0;
+            }
+            (Operation::Write(_) | Operation::Abandon { .. }, ErrorKind::Io) => return life.reads > 0,
+            (Operation::Checkpoint, ErrorKind::Io) => return life.reads + life.changes > 0,
+            (
+                Operation::Write(_) | Operation::Abandon { .. } | Operation::Checkpoint,
+                ErrorKind::DiskFull,
+            ) => {
+                return life.full > 0;
+            }
+            (
+                Operation::Write(_) | Operation::Abandon { .. } | Operation::Checkpoint | Operation::Flush,
+                ErrorKind::Poisoned | ErrorKind::DurabilityUnknown,
+            ) => return life.changes > 0,
+            (Operation::Write(_) | Operation::Abandon { .. }, ErrorKind::ResourceExhausted) => {
+                return self.is_tight;
+            }
+            _ => {}
+        }
         match operation {
-            Operation::Write(write) | Operation::Abandon(write) => match kind {
+            Operation::Write(write) | Operation::Abandon { write, .. } => match kind {
                 // Which state refused it is judged when the order is known.
                 ErrorKind::WrongKind => true,
                 ErrorKind::InvalidInput => self.model.is_invalid(&write.edits),
@@ -448,6 +563,7 @@ impl History {
         // What has been recovered stays: `judge_survival` of later lives is about later commits alone.
         self.survives_power_loss = Floor::default();
         self.worst_crash = None;
+        self.trouble_before = self.trouble;
         self.latest = Sample { visible: position, durable: 0 };
         self.sample(now)?;
         if now.durable < position {
@@ -469,7 +585,9 @@ impl History {
     fn judge_survival(&self, recovered: u64) -> Result<(), Violation> {
         let power_loss = self.worst_crash == Some(Crash::PowerLoss);
         let mut floor = &self.survives_power_loss;
-        if !power_loss && self.survives_death.position > floor.position {
+        // `Written` is no promise any more once a sync of the log has failed.
+        let written_counts = !power_loss && self.trouble_of_life().log_syncs == 0;
+        if written_counts && self.survives_death.position > floor.position {
             floor = &self.survives_death;
         }
         if recovered >= floor.position {

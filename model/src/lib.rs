@@ -16,7 +16,7 @@ pub mod model;
 pub mod operation;
 mod random;
 
-pub use history::{Contents, Crash, Held, History, Outcome, Promise, Sample, Violation};
+pub use history::{Contents, Crash, Held, History, Outcome, Promise, Sample, Trouble, Violation};
 pub use model::{Limits, Model, Object, Refusal};
 pub use operation::{Answer, Edit, NameRange, Operation, ParseError, Read, Write};
 pub use random::Random;

@@ -12,7 +12,8 @@
 //! set-many KEY FIELD[0..300] VALUE     fields FIELD0000 to FIELD0299, each with its own value
 //! put-many KEY MEMBER[0..300]          remove-many KEY NAME[0..300]
 //! batch [EDIT; EDIT; …] [LEVEL]        the edits above, applied together
-//! abandon WRITE                        begins one of the above, and drops its future before it has ended
+//! abandon WRITE                        begins one of the above, and drops its future at its first suspension
+//! abandon at N WRITE                   the same at its N-th suspension
 //! get KEY FIELD    contains KEY NAME    len KEY    kind KEY
 //! scan KEY [FROM]..[[=]TO] [limit N]    keys PREFIX
 //! snapshot SLOT    drop-snapshot SLOT
@@ -37,8 +38,13 @@ use serde::{Deserialize, Serialize};
 pub enum Operation {
     /// Applies edits together.
     Write(Write),
-    /// Begins a write and drops its future at its first suspension.
-    Abandon(Write),
+    /// Begins a write and drops its future at a suspension.
+    Abandon {
+        /// The write.
+        write: Write,
+        /// At which of its suspensions, from 1.
+        suspension: u32,
+    },
     /// Reads the present state.
     Read(Read),
     /// Takes a snapshot into a slot of the client, dropping the one that was there.
@@ -313,7 +319,7 @@ impl Operation {
     #[must_use]
     pub fn as_write(&self) -> Option<&Write> {
         match self {
-            Self::Write(write) | Self::Abandon(write) => Some(write),
+            Self::Write(write) | Self::Abandon { write, .. } => Some(write),
             _ => None,
         }
     }

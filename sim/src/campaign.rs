@@ -10,7 +10,7 @@ pub use summary::{Found, LOSSES_FROM_SEEDS, Nondeterminism, PROBES_FROM_SEEDS, S
 
 use crate::choices::{Deviation, Source};
 use crate::runner::{RunOptions, RunReport, run};
-use crate::scenario::{Expectation, Scenario};
+use crate::scenario::{Expectation, Family, Scenario};
 use crate::shrink::{ShrinkLimits, Shrunk, shrink};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What a campaign runs.
 #[derive(Clone, Debug)]
 pub struct Campaign {
+    /// What kind of trouble it makes.
+    pub family: Family,
     /// The seeds.
     pub seeds: Range<u64>,
     /// Runs only the seeds that leave this remainder when divided by the second number.
@@ -40,6 +42,7 @@ pub struct Campaign {
 impl Default for Campaign {
     fn default() -> Self {
         Self {
+            family: Family::Crash,
             seeds: 0..u64::MAX,
             shard: (0, 1),
             jobs: 1,
@@ -76,10 +79,10 @@ pub trait Observer: Sync {
     }
 }
 
-/// The run that a seed stands for.
+/// The run that a seed stands for in a family.
 #[must_use]
-pub fn explore(seed: u64, options: RunOptions) -> (Arc<Scenario>, RunReport) {
-    let scenario = Arc::new(Scenario::generate(seed));
+pub fn explore(family: Family, seed: u64, options: RunOptions) -> (Arc<Scenario>, RunReport) {
+    let scenario = Arc::new(Scenario::generate_in(family, seed));
     let report = run(&scenario, Source::Seeded { seed }, options);
     (scenario, report)
 }
@@ -92,7 +95,7 @@ pub fn campaign(campaign: &Campaign, observer: &dyn Observer) -> Summary {
         observer,
         next: AtomicU64::new(campaign.seeds.start),
         stopped: AtomicBool::new(false),
-        total: Mutex::new(Summary::default()),
+        total: Mutex::new(Summary { family: campaign.family, ..Summary::default() }),
     };
     std::thread::scope(|scope| {
         for _ in 0..campaign.jobs.max(1) {
@@ -119,7 +122,7 @@ impl Shared<'_> {
     fn work(&self) {
         let mut mine = Summary::default();
         while let Some(seed) = self.next_seed() {
-            let (scenario, report) = explore(seed, RunOptions::default());
+            let (scenario, report) = explore(self.campaign.family, seed, RunOptions::default());
             mine.add(&report);
             if !self.observer.ran(seed, &report) {
                 self.stop();
@@ -159,7 +162,7 @@ impl Shared<'_> {
         if second.digest == first.digest && second.failure == first.failure && second.divergence.is_none() {
             return true;
         }
-        let what = difference(seed, scenario, &recorded, &second);
+        let what = difference(self.campaign.family, seed, scenario, &recorded, &second);
         self.lock().nondeterministic.push(Nondeterminism { seed, what });
         self.stop();
         false
@@ -212,12 +215,18 @@ fn replay(scenario: &Arc<Scenario>, recorded: &[Deviation], options: RunOptions)
 }
 
 /// The first event in which a run and its replay differ.
-fn difference(seed: u64, scenario: &Arc<Scenario>, recorded: &[Deviation], replayed: &RunReport) -> String {
+fn difference(
+    family: Family,
+    seed: u64,
+    scenario: &Arc<Scenario>,
+    recorded: &[Deviation],
+    replayed: &RunReport,
+) -> String {
     if let Some(divergence) = &replayed.divergence {
         return format!("the replay diverged: {divergence}");
     }
     let traced = RunOptions { trace: true, ..RunOptions::default() };
-    let (first, second) = (explore(seed, traced).1, replay(scenario, recorded, traced));
+    let (first, second) = (explore(family, seed, traced).1, replay(scenario, recorded, traced));
     let mut events = first.trace.iter().zip(&second.trace).enumerate();
     match events.find(|(_, (first, second))| first != second) {
         Some((at, (first, second))) => format!("event {at}: first `{first}`, then `{second}`"),

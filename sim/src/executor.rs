@@ -250,7 +250,7 @@ impl Executor {
     pub(crate) fn submit(
         &self,
         label: &str,
-        latency: Duration,
+        (latency, stall): (Duration, Duration),
         words: [u64; 2],
         detail: impl FnOnce() -> String,
     ) -> Option<(u64, Actor)> {
@@ -263,6 +263,7 @@ impl Executor {
             None => nanoseconds(latency),
             Some(index) => nanoseconds(latency) * LATENCY_FACTORS[index] / 4,
         };
+        let latency = latency.saturating_add(nanoseconds(stall));
         let number = state.log.events();
         state.record(EventKind::Submit, [words[0], words[1], latency], || {
             format!("submits {} (#{number}, {latency} ns)", detail())

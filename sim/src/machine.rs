@@ -1,7 +1,7 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{CLASSES, Faults, Front, Volume};
+use crate::disk::{CLASSES, FaultCount, Faults, Front, Troubles, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
 use std::collections::BTreeMap;
@@ -281,6 +281,18 @@ impl Machine {
         self.volume.set_faults(faults);
     }
 
+    /// The test's side of the disk's faults, for whoever runs on the machine.
+    #[must_use]
+    pub fn trouble(&self) -> TroubleHandle {
+        TroubleHandle { volume: Arc::clone(&self.volume) }
+    }
+
+    /// How often each kind of fault was injected, and how often with effect.
+    #[must_use]
+    pub fn fault_counts(&self) -> BTreeMap<&'static str, FaultCount> {
+        self.volume.troubles(|trouble| trouble.counts().clone())
+    }
+
     /// Replaces the content of a file behind everybody's back, durably: bit rot, a stale or misdirected sector, a
     /// truncation. `false` if there is no such file.
     pub fn overwrite_file(&mut self, path: &Path, content: &[u8]) -> bool {
@@ -319,6 +331,36 @@ fn environment(executor: &Arc<Executor>, volume: &Arc<Volume>, entropy_seed: u64
         spawner: Arc::clone(&life) as _,
         #[cfg(ironleaf_lab)]
         hooks: Some(life),
+    }
+}
+
+/// The test's side of the disk's faults.
+#[derive(Clone)]
+pub struct TroubleHandle {
+    volume: Arc<Volume>,
+}
+
+impl fmt::Debug for TroubleHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TroubleHandle").field("so_far", &self.so_far()).finish()
+    }
+}
+
+impl TroubleHandle {
+    /// Chooses which operations may fail from now on. A disk that is full stays so.
+    pub fn set_faults(&self, faults: Faults) {
+        self.volume.set_faults(faults);
+    }
+
+    /// Ends all faults: what could not be read can be read, and space returns.
+    pub fn end(&self) {
+        self.volume.end_faults();
+    }
+
+    /// What has gone wrong so far.
+    #[must_use]
+    pub fn so_far(&self) -> Troubles {
+        self.volume.troubles(|trouble| trouble.so_far())
     }
 }
 

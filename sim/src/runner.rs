@@ -8,11 +8,16 @@
 //!            └──────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! Where faults are injected, an open may fail for them and is tried again; the faults end after a few attempts, when
+//! all operations are done, and for the last open. What works again then is probed. A database that is poisoned is
+//! opened anew by another process after its clients have been refused a few times.
+//!
 //! A client goes on after the operation that the crash cut off; what became of that one is for the checker to find
 //! out. The snapshots that a client held go with the life.
 
 mod life;
 mod perform;
+mod probe;
 mod report;
 
 pub use report::{Failure, OperationReport, RunReport};
@@ -58,12 +63,17 @@ pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> Run
             disk_bytes_max: None,
         },
     );
-    let shared = Arc::new(Shared::new(Arc::clone(scenario), options));
+    let shared = Arc::new(Shared::new(Arc::clone(scenario), options, machine.trouble()));
     let mut crashes = 0;
     loop {
         let main = life::live(Arc::clone(&shared), machine.env(), machine.handle());
         let failure = match machine.run(main) {
             LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified) => break,
+            LifeEnd::Finished(Ended::Poisoned) => {
+                // The process ends, and another one opens what it left.
+                shared.crashed(Crash::ProcessDeath);
+                continue;
+            }
             LifeEnd::Finished(Ended::OperationsDone) => {
                 finale(&shared, &mut machine, scenario.finale);
                 continue;

@@ -9,7 +9,7 @@ mod generate;
 pub use file::ScenarioError;
 
 use crate::choices::{ChoiceName, Deviation, Site};
-use crate::disk::CLASSES;
+use crate::disk::{CLASSES, Fault, Faults};
 use crate::machine::CrashKind;
 use ironleaf::Options;
 use ironleaf_model::{Limits, Operation};
@@ -31,6 +31,10 @@ pub struct Scenario {
     pub finale_keep: Option<Keep>,
     /// Whether the database is closed before the finale.
     pub close: bool,
+    /// What may fail; the deviations say what does.
+    pub faults: Vec<Fault>,
+    /// The memory budget of each later open, the last for all behind it; none keeps that of the options.
+    pub reopen_memory_bytes: Vec<usize>,
     /// How the database is opened.
     pub options: EngineOptions,
     /// What each client does.
@@ -41,6 +45,30 @@ pub struct Scenario {
     pub deviations: Vec<Deviation>,
     /// What must come of it.
     pub expect: Expectation,
+}
+
+/// What kind of trouble a campaign makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Power loss, process death and crash loops.
+    #[default]
+    Crash,
+    /// The same, and injected faults: I/O errors, full disks, stalls; and reopening with less memory.
+    Faults,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Self; 2] = [Self::Crash, Self::Faults];
+
+    /// What the command line calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Faults => "faults",
+        }
+    }
 }
 
 /// How a run ends.
@@ -251,6 +279,23 @@ impl Scenario {
             deviations.extend(kept(life, CrashKind::PowerLoss, self.finale_keep));
         }
         deviations
+    }
+
+    /// The knobs that are on.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.faults.iter().copied().collect()
+    }
+
+    /// How the database is opened for the first time (0), and so on.
+    #[must_use]
+    pub fn options_of(&self, open: u64) -> Options {
+        let mut options = self.options.to_options();
+        let later = usize::try_from(open).unwrap_or(usize::MAX).min(self.reopen_memory_bytes.len());
+        if let Some(memory_bytes) = later.checked_sub(1).map(|at| self.reopen_memory_bytes[at]) {
+            options.memory_bytes = memory_bytes;
+        }
+        options
     }
 
     /// The client that carries out an operation.

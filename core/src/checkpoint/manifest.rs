@@ -38,6 +38,8 @@ const MAGIC: [u8; 8] = *b"IronLeaf";
 const FORMAT: u32 = 1;
 const SECTOR_BYTES: u64 = 512;
 const HEADER_CRC: usize = 48;
+/// Space is reserved in multiples of this.
+const RESERVED_BYTES: u64 = 4096;
 
 /// One step from one durable state to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub(crate) struct Manifest {
     binding: Binding,
     file: Arc<dyn File>,
     offset: u64,
+    /// The file has space up to here, whatever becomes of the disk.
+    reserved: u64,
     /// Length of the first, complete edit.
     first_bytes: u64,
     /// Number of the last edit.
@@ -283,7 +287,45 @@ impl Manifest {
             Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let file = env.disk.open(&path_new, OpenMode::CreateNew).await?;
+        let file = Self::write_new(env, &path_new, (database, epoch), number, edit).await;
+        let (binding, offset) = match file {
+            Ok(written) => written,
+            Err(error) => {
+                // Nothing names it: it must not take space from those who free some.
+                let _ = env.disk.remove(&path_new).await;
+                return Err(error);
+            }
+        };
+        env.point("manifest synced").await;
+        env.disk.rename(&path_new, &path).await?;
+        if !planted!("rename-without-directory-sync") {
+            env.disk.sync_dir(directory).await?;
+        }
+        // Errors name the file by the path that it was opened at.
+        let file = env.disk.open(&path, OpenMode::ReadWrite).await?;
+        Ok(Self {
+            env: env.clone(),
+            directory: directory.to_path_buf(),
+            database,
+            epoch,
+            binding,
+            file,
+            offset,
+            reserved: offset,
+            first_bytes: offset,
+            edit: number,
+        })
+    }
+
+    /// Writes and syncs the file that is to become the manifest; returns where the next edit goes.
+    async fn write_new(
+        env: &Env,
+        path: &Path,
+        (database, epoch): ([u8; 16], u64),
+        number: u64,
+        edit: &ManifestEdit,
+    ) -> Result<(Binding, u64)> {
+        let file = env.disk.open(path, OpenMode::CreateNew).await?;
         let generation = env.random_u64();
         let binding = Binding::new(database, epoch, generation);
         let mut bytes = encode_header(database, epoch, generation);
@@ -295,27 +337,23 @@ impl Manifest {
         if !skip_sync {
             file.sync_data().await?;
         }
-        env.point("manifest synced").await;
-        env.disk.rename(&path_new, &path).await?;
-        if !planted!("rename-without-directory-sync") {
-            env.disk.sync_dir(directory).await?;
-        }
-        Ok(Self {
-            env: env.clone(),
-            directory: directory.to_path_buf(),
-            database,
-            epoch,
-            binding,
-            file,
-            offset,
-            first_bytes: offset,
-            edit: number,
-        })
+        Ok((binding, offset))
     }
 
     /// Number of the last edit.
     pub(crate) fn edit(&self) -> u64 {
         self.edit
+    }
+
+    /// Makes sure of space for `edit`, or one that is shorter. A full disk is noticed here, before anything is at stake.
+    pub(crate) async fn reserve(&mut self, edit: &ManifestEdit) -> Result<()> {
+        let end = self.offset + record::record_bytes(edit.encode().len());
+        if end > self.reserved {
+            let reserved = end.next_multiple_of(RESERVED_BYTES);
+            self.file.preallocate(reserved).await?;
+            self.reserved = reserved;
+        }
+        Ok(())
     }
 
     /// Appends an edit. Durable when this returns.
@@ -336,7 +374,7 @@ impl Manifest {
         self.offset > 2 * self.first_bytes + allowance
     }
 
-    /// Rewrites the file as one complete edit.
+    /// Rewrites the file as one complete edit. After `DiskFull` the old file is as it was.
     pub(crate) async fn rewrite(&mut self, edit: &ManifestEdit) -> Result<()> {
         reached!("manifest rewritten");
         let identity = (self.database, self.epoch);

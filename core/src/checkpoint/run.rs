@@ -115,22 +115,31 @@ impl Checkpointer {
 
     async fn checkpoint(&mut self) -> Result<()> {
         self.engine.log.lock().writable()?;
-        let prepared = match self.prepare().await {
-            Ok(Some(prepared)) => prepared,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                // Nothing was synced or published. If the disk was full, the same edits are tried again, into new
-                // segments.
-                self.writer.abandon();
-                self.remove_dead_segments().await;
-                if error.kind() != ErrorKind::DiskFull {
-                    self.engine.log.poison(&error);
-                }
-                return Err(error);
+        let prepared = match self.prepare_or_abandon().await {
+            Err(error) if error.kind() == ErrorKind::DiskFull && self.engine.log.spend_reserve().await => {
+                self.prepare_or_abandon().await?
             }
+            prepared => prepared?,
         };
+        let Some(prepared) = prepared else { return Ok(()) };
         // From here on an error leaves open what is durable, and nothing is tried twice.
-        self.complete(prepared).await.inspect_err(|error| self.engine.log.poison(error))
+        self.complete(prepared).await.inspect_err(|error| self.engine.log.poison(error))?;
+        self.engine.log.restore_reserve_soon();
+        Ok(())
+    }
+
+    async fn prepare_or_abandon(&mut self) -> Result<Option<Prepared>> {
+        let prepared = self.prepare().await;
+        if let Err(error) = &prepared {
+            // Nothing was synced or published. If the disk was full or a page could not be read, the same edits are
+            // tried again, into new segments.
+            self.writer.abandon();
+            self.remove_dead_segments().await;
+            if error.kind() != ErrorKind::DiskFull && !error.is_failed_read() {
+                self.engine.log.poison(error);
+            }
+        }
+        prepared
     }
 
     /// Writes the pages. `None` if there is nothing to checkpoint.
@@ -151,16 +160,26 @@ impl Checkpointer {
         let stages = self.make_stages(&frozen, &root).await?;
         self.relocate(&stages).await?;
         self.writer.flush().await?;
+        // What is freed meanwhile only makes it shorter.
+        let edit = self.edit(&frozen, &stages, self.writer.written());
+        self.manifest.reserve(&edit).await?;
         Ok(Some(Prepared { frozen, root, stages }))
     }
 
     /// Makes the pages the database.
     async fn complete(&mut self, Prepared { frozen, root, stages }: Prepared) -> Result<()> {
-        self.writer.sync().await?;
+        if let Err(error) = self.writer.sync().await {
+            self.writer.abandon();
+            return Err(error);
+        }
         self.engine.env.point("pages synced").await;
         let written = self.writer.take();
         let edit = self.edit(&frozen, &stages, &written);
-        self.manifest.append(&edit).await?;
+        if let Err(error) = self.manifest.append(&edit).await {
+            // Reads go on from the root that there is. The files stay: reopening may find that the edit is durable.
+            self.engine.store.release(written.created);
+            return Err(error);
+        }
         self.engine.log.note_manifest_edit(self.manifest.edit());
         self.engine.env.point("manifest edit synced").await;
         self.publish(&frozen, root, stages, &written);
@@ -305,7 +324,11 @@ impl Checkpointer {
                 added: table.current().collect(),
             }
         };
-        self.manifest.rewrite(&edit).await?;
+        match self.manifest.rewrite(&edit).await {
+            // The old one stays, until there is space.
+            Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+            rewritten => rewritten?,
+        }
         self.engine.log.note_manifest_edit(self.manifest.edit());
         Ok(())
     }

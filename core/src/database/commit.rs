@@ -116,7 +116,7 @@ impl Engine {
                 }
                 Attempted::NeedsLogRoom => {
                     reached!("commit waits for log space");
-                    self.log.wait_for_room(pending.payload.len()).await?;
+                    self.log.wait_for_room(pending.payload.len(), pending.grows()).await?;
                 }
                 Attempted::NeedsMemory => {
                     reached!("commit waits for memory");
@@ -185,7 +185,7 @@ impl Engine {
     ) -> Result<Attempted> {
         let mut tail = self.log.lock();
         tail.writable()?;
-        if tail.room(pending.payload.len()) == Room::NotYet {
+        if tail.room(pending.payload.len(), pending.grows()) == Room::NotYet {
             return Ok(Attempted::NeedsLogRoom);
         }
         let state = self.state.load();
@@ -210,6 +210,13 @@ impl Engine {
             self.ask_for_checkpoint();
         }
         Ok(Attempted::Committed(Commit { position, outcomes }))
+    }
+}
+
+impl Pending {
+    /// Whether there may be more to store afterwards.
+    fn grows(&self) -> bool {
+        self.edits.iter().any(|edit| matches!(edit.op, Op::Set | Op::Put))
     }
 }
 

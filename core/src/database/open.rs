@@ -17,8 +17,8 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::tree::PageRef;
 use crate::wal::{
-    Log, LogPosition, RECORDS_START, Replay, SegmentHeader, may_be_leaving, prepare_segment, segment_name,
-    segment_slot,
+    Log, LogPosition, RECORDS_START, RESERVE, Replay, SegmentHeader, may_be_leaving, prepare_segment,
+    segment_name, segment_slot,
 };
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -41,9 +41,11 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
     let lock = take_lock(&env, path).await?;
     let names = if names.is_empty() { names } else { env.disk.list(path).await? };
     let opening = Opening { env, path: path.to_path_buf(), options };
-    let start = match ManifestState::read(&opening.env, path).await? {
-        Some(state) => opening.recover(state, &names).await?,
-        None => opening.create(&names).await?,
+    let start = match opening.attempt(&names).await {
+        Err(error) if error.kind() == ErrorKind::DiskFull && opening.spend_reserve(&names).await => {
+            opening.attempt(&opening.env.disk.list(path).await?).await?
+        }
+        attempted => attempted?,
     };
     Ok(opening.start(start, lock))
 }
@@ -113,6 +115,24 @@ struct Start {
 }
 
 impl Opening {
+    /// Everything up to a durable state. Nothing that the old state names is touched before that.
+    async fn attempt(&self, names: &[String]) -> Result<Start> {
+        match ManifestState::read(&self.env, &self.path).await? {
+            Some(state) => self.recover(state, names).await,
+            None => self.create(names).await,
+        }
+    }
+
+    /// Gives the space of the reserve to an open that the disk is too full for. `false` if there is no reserve.
+    async fn spend_reserve(&self, names: &[String]) -> bool {
+        let is_spent = names.iter().any(|name| name == RESERVE)
+            && self.env.disk.remove(&self.path.join(RESERVE)).await.is_ok();
+        if is_spent {
+            reached!("open spends the reserve");
+        }
+        is_spent
+    }
+
     /// Creates a database in an empty directory, or in one that an interrupted creation left.
     async fn create(&self, names: &[String]) -> Result<Start> {
         self.refuse_foreign(names).await?;
@@ -142,7 +162,8 @@ impl Opening {
     /// Refuses a directory whose files are not the leavings of an interrupted creation.
     async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
         for name in names {
-            let is_ours = name == MANIFEST || name == MANIFEST_NEW || segment_slot(name).is_some();
+            let is_ours =
+                [MANIFEST, MANIFEST_NEW, RESERVE].contains(&&**name) || segment_slot(name).is_some();
             if !is_ours && page_segment_id(name).is_none() {
                 return Err(self.foreign(name));
             }
@@ -150,7 +171,9 @@ impl Opening {
         if planted!("empty-manifest-is-new") {
             return Ok(());
         }
-        for name in names.iter().filter(|name| *name == MANIFEST_NEW || segment_slot(name).is_some()) {
+        let has_content =
+            |name: &&String| [MANIFEST_NEW, RESERVE].contains(&&***name) || segment_slot(name).is_some();
+        for name in names.iter().filter(has_content) {
             let file = self.env.disk.open(&self.path.join(name), OpenMode::Read).await?;
             let is_ours = if name == MANIFEST_NEW {
                 ManifestState::may_be_leaving(&file).await?

@@ -85,6 +85,11 @@ impl PageWriter {
         &self.written.retired
     }
 
+    /// What was created, retired and moved since the last [`take`](Self::take).
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
     /// What was created, retired and moved since the last call.
     pub(crate) fn take(&mut self) -> Written {
         mem::take(&mut self.written)
@@ -172,11 +177,16 @@ impl PageWriter {
     }
 
     /// Copies pages of a segment that is mostly dead, so that its file can go.
-    /// Pages that are `retired` stay behind: they go with the roots that reach them.
+    /// Pages that are `retired` stay behind: they go with the roots that reach them. A page that cannot be read now ends
+    /// it: the segment stays.
     pub(crate) async fn relocate(&mut self, segment: u64, retired: &BTreeSet<PageId>) -> Result<()> {
         let pages = self.store.table.lock().pages_of(segment);
         for (id, from) in pages.into_iter().filter(|(id, _)| !retired.contains(id)) {
-            let Some(image) = self.read_for_move(id, from).await? else { continue };
+            let image = match self.read_for_move(id, from).await {
+                Err(error) if error.is_failed_read() => return Ok(()),
+                image => image?,
+            };
+            let Some(image) = image else { continue };
             let to = self.place(&image).await?;
             self.written.moved.push((id, from, to));
             reached!("page relocated");

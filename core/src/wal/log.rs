@@ -1,5 +1,6 @@
 //! The writing side of the log: positions, the buffer, group commit, segments.
 
+use super::reserve::{RESERVE, Reserve};
 use super::segment::{RECORDS_START, SECTOR_BYTES, Segment, SegmentHeader, segment_name};
 use crate::env::{BoxFuture, DiskResult, Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,6 +35,7 @@ pub(crate) struct Log {
     /// Signalled when a spare segment is wanted, and when there is one (or an error).
     spare_wanted: Notify,
     spare_answered: Notify,
+    reserve: tokio::sync::Mutex<Reserve>,
     /// The newest manifest edit known durable; goes into segment headers.
     manifest_edit: AtomicU64,
     syncs: AtomicU64,
@@ -70,7 +72,13 @@ pub(crate) struct Tail {
     /// Every segment that replay might still need, oldest first; the last is `segment`.
     live: VecDeque<Arc<Segment>>,
     spare: Option<Segment>,
-    spare_error: Option<Error>,
+    /// Attempts to make spare and reserve so far, and the last that a full disk made fail.
+    spare_attempts: u64,
+    spare_error: Option<(u64, Error)>,
+    /// The disk is full and the reserve is gone: nothing may grow.
+    is_low: bool,
+    /// A commit that only removes waits for a spare, and may have the reserve for it.
+    removal_waits: bool,
     free: Vec<(u64, Arc<dyn File>)>,
     next_slot: u64,
     next_index: u64,
@@ -122,7 +130,10 @@ impl Log {
             unsynced: Vec::new(),
             live: VecDeque::from([first.clone()]),
             spare: None,
+            spare_attempts: 0,
             spare_error: None,
+            is_low: false,
+            removal_waits: false,
             free: Vec::new(),
             next_slot: first.slot + 1,
             next_index: first.index + 1,
@@ -145,6 +156,7 @@ impl Log {
             landed: Notify::new(),
             spare_wanted: Notify::new(),
             spare_answered: Notify::new(),
+            reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), 2 * header.bytes)),
             manifest_edit: AtomicU64::new(header.manifest_edit),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -303,21 +315,24 @@ impl Log {
         }
     }
 
-    /// Waits until a record of `payload_bytes` can be given a position.
-    pub(crate) async fn wait_for_room(&self, payload_bytes: usize) -> Result<()> {
-        // What went wrong before anybody waited may be over.
-        self.lock().spare_error = None;
+    /// Waits until a record of `payload_bytes` that grows the database, or does not, can be given a position.
+    pub(crate) async fn wait_for_room(&self, payload_bytes: usize, grows: bool) -> Result<()> {
+        // What went wrong in an attempt that was under way by now may be over.
+        let before = self.lock().spare_attempts;
         loop {
             let mut answered = std::pin::pin!(self.spare_answered.notified());
             {
                 let mut tail = self.lock();
                 tail.writable()?;
-                if tail.room(payload_bytes) == Room::Yes {
+                if tail.room(payload_bytes, grows) == Room::Yes {
                     return Ok(());
                 }
-                if let Some(error) = tail.spare_error.take() {
-                    return Err(error);
+                if let Some((attempt, error)) = &tail.spare_error
+                    && *attempt > before
+                {
+                    return Err(error.clone());
                 }
+                tail.removal_waits |= !grows;
                 answered.as_mut().enable();
             }
             self.spare_wanted.notify_one();
@@ -328,22 +343,77 @@ impl Log {
     /// The task that keeps a spare segment ready, until nothing may be written any more.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
         while self.lock().writable().is_ok() {
-            if self.lock().spare.is_none() {
-                let prepared = self.prepare_spare().await;
+            let attempt = {
                 let mut tail = self.lock();
-                match prepared {
-                    Ok(segment) => tail.spare = Some(segment),
-                    Err(error) if error.kind() == ErrorKind::DiskFull => tail.spare_error = Some(error),
-                    Err(error) => {
-                        drop(tail);
-                        self.poison(&error);
-                        return;
-                    }
+                tail.spare_attempts += 1;
+                tail.spare_attempts
+            };
+            let mut full = None;
+            if self.lock().spare.is_none() {
+                match self.prepare_spare_at_any_price().await {
+                    Ok(segment) => self.lock().spare = Some(segment),
+                    Err(error) if error.kind() == ErrorKind::DiskFull => full = Some(error),
+                    Err(error) => return self.poison(&error),
                 }
-                drop(tail);
+                // Whoever waits for the spare need not wait for the reserve.
                 self.spare_answered.notify_waiters();
             }
+            if full.is_none() {
+                full = self.restore_reserve().await.err();
+            }
+            self.lock().spare_error = full.map(|error| (attempt, error));
+            self.spare_answered.notify_waiters();
             self.spare_wanted.notified().await;
+        }
+    }
+
+    /// Prepares a spare; on a full disk at the price of the reserve, if a commit waits that frees space.
+    async fn prepare_spare_at_any_price(&self) -> Result<Segment> {
+        let prepared = self.prepare_spare().await;
+        let removal_waits = std::mem::take(&mut self.lock().removal_waits);
+        match prepared {
+            Err(error)
+                if error.kind() == ErrorKind::DiskFull && removal_waits && self.spend_reserve().await =>
+            {
+                self.prepare_spare().await
+            }
+            prepared => prepared,
+        }
+    }
+
+    /// Gives the space of the reserve back to the disk, so that space can be freed. `false` if there is no reserve.
+    pub(crate) async fn spend_reserve(&self) -> bool {
+        let is_spent = self.reserve.lock().await.spend(&self.env).await;
+        if is_spent {
+            reached!("reserve spent");
+            self.lock().is_low = true;
+        }
+        is_spent
+    }
+
+    /// Makes the reserve, if there is none. An error is that of a full disk.
+    async fn restore_reserve(&self) -> Result<()> {
+        let restored = self.reserve.lock().await.restore(&self.env).await;
+        match restored {
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                self.lock().is_low = true;
+                Err(error)
+            }
+            // It is not worth more than an attempt on a disk that fails otherwise.
+            _ => {
+                let was_low = std::mem::replace(&mut self.lock().is_low, false);
+                if was_low {
+                    reached!("reserve restored");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the reserve made again, if it was spent.
+    pub(crate) fn restore_reserve_soon(&self) {
+        if self.lock().is_low {
+            self.spare_wanted.notify_one();
         }
     }
 
@@ -426,8 +496,10 @@ pub(crate) async fn prepare_segment(
         None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
     if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
-        // Nothing names the file: it must not take space from those who free some.
-        let _ = env.disk.remove(&path).await;
+        if error.kind() == ErrorKind::DiskFull {
+            // Nothing names the file: it must not take space from those who free some.
+            let _ = env.disk.remove(&path).await;
+        }
         return Err(error);
     }
     Ok(Segment { slot, index: header.index, bytes: header.bytes, binding: header.binding(), file })
@@ -458,7 +530,11 @@ impl Tail {
         self.poison.clone().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn room(&self, payload_bytes: usize) -> Room {
+    /// Whether a record can be given a position that grows the database, or does not.
+    pub(crate) fn room(&self, payload_bytes: usize, grows: bool) -> Room {
+        if grows && self.is_low {
+            return Room::NotYet;
+        }
         let fits = self.offset + record::record_bytes(payload_bytes) <= self.segment.bytes;
         if fits || self.spare.is_some() { Room::Yes } else { Room::NotYet }
     }

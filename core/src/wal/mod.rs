@@ -11,8 +11,10 @@
 
 mod log;
 mod replay;
+mod reserve;
 mod segment;
 
 pub(crate) use log::{Log, LogPosition, Room, prepare_segment};
 pub(crate) use replay::{Replay, may_be_leaving};
+pub(crate) use reserve::RESERVE;
 pub(crate) use segment::{RECORDS_START, SegmentHeader, segment_name, segment_slot};

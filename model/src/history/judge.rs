@@ -61,7 +61,7 @@ impl<'a> Judge<'a> {
         let (mut windows, mut unknown) = (Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
             match (&*record.operation, &record.end) {
-                (Operation::Write(write) | Operation::Abandon(write), None) => {
+                (Operation::Write(write) | Operation::Abandon { write, .. }, None) => {
                     if !write.is_empty() && !model.is_invalid(&write.edits) {
                         unknown.push((number, false));
                     }
@@ -266,7 +266,7 @@ fn is_explained(model: &mut Model, record: &Record) -> bool {
         (Operation::Read(read) | Operation::SnapshotRead { read, .. }, Some(Outcome::Answered(answer))) => {
             model.agrees(read, answer)
         }
-        (Operation::Write(write) | Operation::Abandon(write), Some(Outcome::Failed { .. })) => {
+        (Operation::Write(write) | Operation::Abandon { write, .. }, Some(Outcome::Failed { .. })) => {
             model.refuses_kind(&write.edits)
         }
         _ => true,

@@ -376,10 +376,14 @@ impl Parser<'_> {
         let start = self.start;
         match verb.as_str() {
             "abandon" => {
-                let verb = self.verb("a write")?;
+                let mut verb = self.verb("a write")?;
+                let suspension = if verb == "at" { self.number("a suspension from 1 on")? } else { 1 };
+                if verb == "at" {
+                    verb = self.verb("a write")?;
+                }
                 let start = self.start;
                 let write = self.write(&verb)?;
-                return write.map(Operation::Abandon).ok_or_else(|| {
+                return write.map(|write| Operation::Abandon { write, suspension }).ok_or_else(|| {
                     self.tokens.error(start, format!("`{verb}` is no write; set, put, batch, … are"))
                 });
             }
@@ -570,7 +574,8 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Write(write) => write!(f, "{write}"),
-            Self::Abandon(write) => write!(f, "abandon {write}"),
+            Self::Abandon { write, suspension: 1 } => write!(f, "abandon {write}"),
+            Self::Abandon { write, suspension } => write!(f, "abandon at {suspension} {write}"),
             Self::Read(read) => write!(f, "{read}"),
             Self::Snapshot { slot } => write!(f, "snapshot {slot}"),
             Self::SnapshotRead { slot, read } => {

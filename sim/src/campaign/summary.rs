@@ -1,16 +1,19 @@
 //! What comes of a campaign.
 
 use crate::choices::Site;
-use crate::disk::CLASSES;
+use crate::disk::{CLASSES, FAULT_KINDS, FaultCount};
 use crate::runner::{Failure, RunReport};
-use crate::scenario::Scenario;
+use crate::scenario::{Family, Scenario};
 use crate::shrink::Shrunk;
+use ironleaf::lab::FAULT_PROBES;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Totals over all seeds, and what failed.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
+    /// What kind of trouble was made.
+    pub family: Family,
     /// Seeds that were run.
     pub seeds: u64,
     /// Seeds that were run a second time and compared.
@@ -27,6 +30,10 @@ pub struct Summary {
     pub virtual_time: Duration,
     /// Outcomes of power losses that had an effect, by kind.
     pub losses: BTreeMap<&'static str, u64>,
+    /// Opens that failed with good reason.
+    pub failed_opens: u64,
+    /// Faults that were injected, by kind.
+    pub faults: BTreeMap<&'static str, FaultCount>,
     /// Deviations that were taken, by site and label.
     pub fired: BTreeMap<(Site, String), u64>,
     /// Runs that failed, by seed.
@@ -76,11 +83,18 @@ impl Summary {
     /// How many deviations of each site were taken.
     #[must_use]
     pub fn fired_by_site(&self) -> BTreeMap<Site, u64> {
-        let mut sites: BTreeMap<Site, u64> = SITES.into_iter().map(|site| (site, 0)).collect();
+        let faults = (self.family == Family::Faults).then_some(Site::Fault);
+        let mut sites: BTreeMap<Site, u64> = SITES.into_iter().chain(faults).map(|site| (site, 0)).collect();
         for ((site, _), count) in &self.fired {
             *sites.entry(*site).or_default() += count;
         }
         sites
+    }
+
+    /// Every kind of fault that the family injects, and how often.
+    pub fn fault_counts(&self) -> impl Iterator<Item = (&'static str, FaultCount)> {
+        let kinds = if self.family == Family::Faults { &FAULT_KINDS[..] } else { &[] };
+        kinds.iter().map(|kind| (*kind, self.faults.get(kind).copied().unwrap_or_default()))
     }
 
     /// What a campaign of this many seeds claims to exercise but never did; `probes` are the engine's counters.
@@ -90,8 +104,12 @@ impl Summary {
             .filter(|kind| self.losses.get(kind).is_none_or(|count| *count == 0))
             .map(|kind| format!("loss {kind}"));
         let sites = self.fired_by_site().into_iter().filter(|(_, count)| *count == 0);
-        let probes = probes.iter().filter(|(_, count)| *count == 0).map(|(name, _)| format!("probe {name}"));
+        let expected = |name: &str| self.family == Family::Faults || !FAULT_PROBES.contains(&name);
+        let probes = probes.iter().filter(|(name, count)| *count == 0 && expected(name));
+        let probes = probes.map(|(name, _)| format!("probe {name}"));
+        let faults = self.fault_counts().filter(|(_, count)| count.effective == 0);
         let losses = losses.chain(sites.map(|(site, _)| format!("choice {site}")));
+        let losses = losses.chain(faults.map(|(kind, _)| format!("fault {kind}")));
         let mut cold = Vec::new();
         if self.seeds >= LOSSES_FROM_SEEDS {
             cold.extend(losses);
@@ -112,8 +130,18 @@ impl Summary {
         for (kind, count) in &report.losses {
             *self.losses.entry(kind).or_default() += count;
         }
+        self.failed_opens += report.failed_opens;
+        self.add_faults(&report.faults);
         for (name, count) in report.fired() {
             *self.fired.entry(name).or_default() += count;
+        }
+    }
+
+    fn add_faults(&mut self, faults: &BTreeMap<&'static str, FaultCount>) {
+        for (kind, count) in faults {
+            let total = self.faults.entry(kind).or_default();
+            total.fired += count.fired;
+            total.effective += count.effective;
         }
     }
 
@@ -128,6 +156,8 @@ impl Summary {
         for (kind, count) in other.losses {
             *self.losses.entry(kind).or_default() += count;
         }
+        self.failed_opens += other.failed_opens;
+        self.add_faults(&other.faults);
         for (name, count) in other.fired {
             *self.fired.entry(name).or_default() += count;
         }

@@ -5,7 +5,7 @@
 //! dense differs from seed to seed, and crashes fall log-uniformly, because bugs of recovery want short runs and bugs
 //! of schedules long ones.
 
-use super::names::Site;
+use super::names::{LabelId, Map, Site};
 use crate::random::SplitMix64;
 use std::time::Duration;
 
@@ -35,8 +35,10 @@ pub(super) struct Policy {
     delays: u64,
     /// Thousandths of the I/Os whose latency deviates.
     latencies: u64,
-    /// Thousandths of the I/Os that fail where a fault may be injected.
-    faults: u64,
+    /// Thousandths of the operations that fail where a fault may be injected, by the kind of fault and operation.
+    fault_rates: Map<LabelId, u64>,
+    /// Its own, so that faults do not change what else a seed stands for.
+    fault_random: SplitMix64,
     crash_points: u64,
     /// The life whose crash was not drawn yet: the caller may still say how many crash points there are.
     undrawn: Option<u32>,
@@ -50,12 +52,13 @@ impl Policy {
         let mut density = |numerator, denominator| {
             if random.chance(numerator, denominator) { DENSITIES[random.below(8) as usize] } else { 0 }
         };
-        let (delays, latencies, faults) = (density(7, 8), density(1, 3), density(1, 1) / 10);
+        let (delays, latencies) = (density(7, 8), density(1, 3));
         Self {
             random,
             delays,
             latencies,
-            faults,
+            fault_rates: Map::default(),
+            fault_random: SplitMix64::new(seed ^ 0x0fa1_7d15_c000_0001),
             crash_points: CRASH_POINTS_DEFAULT,
             undrawn: Some(0),
             crash_in: None,
@@ -70,11 +73,11 @@ impl Policy {
         self.undrawn = Some(life);
     }
 
-    pub(super) fn pick(&mut self, site: Site, limit: u64) -> u64 {
+    pub(super) fn pick(&mut self, site: Site, label: LabelId, limit: u64) -> u64 {
         match site {
             Site::Wake | Site::Point => self.deviate(self.delays, limit),
             Site::Latency => self.deviate(self.latencies, limit),
-            Site::Fault => self.deviate(self.faults, limit),
+            Site::Fault => self.fault(label, limit),
             Site::PowerLoss => self.random.below(limit),
             Site::Crash => self.crash(limit),
         }
@@ -82,6 +85,17 @@ impl Policy {
 
     fn deviate(&mut self, thousandths: u64, limit: u64) -> u64 {
         if limit > 1 && self.random.chance(thousandths, 1000) { 1 + self.random.below(limit - 1) } else { 0 }
+    }
+
+    /// Each kind of fault has a rate of its own in each seed, log-uniform from one in a thousand operations to one in
+    /// eight, or none.
+    fn fault(&mut self, label: LabelId, limit: u64) -> u64 {
+        let random = &mut self.fault_random;
+        let rate = *self
+            .fault_rates
+            .entry(label)
+            .or_insert_with(|| if random.chance(1, 4) { 0 } else { 1 << random.below(8) });
+        if limit > 1 && random.chance(rate, 1000) { 1 + random.below(limit - 1) } else { 0 }
     }
 
     fn crash(&mut self, limit: u64) -> u64 {

@@ -87,7 +87,7 @@ impl Course {
     pub(super) fn pick(&mut self, key: &Key, limit: u64, names: &Names) -> u64 {
         match self {
             Self::Default => 0,
-            Self::Seeded(policy) => policy.pick(key.group.site, limit),
+            Self::Seeded(policy) => policy.pick(key.group.site, key.group.label, limit),
             Self::Recorded(recording) => recording.pick(key, limit, names),
         }
     }

@@ -1,43 +1,261 @@
 //! Operations that fail although the machine goes on.
 //!
-//! Each kind of operation has its own knob; where it is on, each completion asks [`Site::Fault`] whether and how it
-//! fails. A failed sync is the treacherous one: what it should have made durable may still be pending, or be gone at
-//! once, or be readable until the power goes and gone then, while later syncs report success.
+//! Each kind of fault has its own knob; where it is on, each operation that it concerns asks [`Site::Fault`] whether
+//! and how it fails. A failed sync is the treacherous one: what it should have made durable may still be pending, or
+//! be gone at once, or be readable until the power goes and gone then, while later syncs report success.
 
 use super::content::SECTOR_BYTES;
 use super::operation::{Operation, Outcome};
-use super::tree::FileState;
+use super::tree::{FileState, Space};
 use super::volume::VolumeState;
 use crate::choices::{Choices, Site};
 use ironleaf::env::{DiskError, DiskErrorKind, DiskResult};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Which operations may fail with an I/O error. None may unless it is set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Reads fail.
-    pub read: bool,
+/// A knob: something that may go wrong from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Reads fail, once (pick 1), or all reads of the file until the process or the trouble ends (pick 2).
+    Read,
     /// Writes fail, without effect (pick 1) or after they were carried out in part (pick 2).
-    pub write: bool,
+    Write,
     /// Syncs fail and leave the data pending (pick 1), discard it at once (pick 2), or leave it readable and make it
     /// never durable (pick 3).
-    pub sync: bool,
+    Sync,
     /// Syncs of directories fail and leave the entries pending.
-    pub sync_dir: bool,
+    SyncDir,
+    /// Creating, growing, preallocating and renaming find the disk full: once (pick 1), or from then on for a while
+    /// (picks 2 to 4 are 300 µs, 3 ms and 30 ms) or until the trouble ends (pick 5). What is freed meanwhile can be used.
+    Full,
+    /// Preallocating and setting a length fail.
+    Allocate,
+    /// Operations take 10 ms (pick 1), 100 ms (pick 2) or 2 s (pick 3) longer.
+    Stall,
 }
+
+impl Fault {
+    /// Every knob.
+    pub const ALL: [Self; 7] =
+        [Self::Read, Self::Write, Self::Sync, Self::SyncDir, Self::Full, Self::Allocate, Self::Stall];
+
+    /// What scenarios call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::SyncDir => "sync_dir",
+            Self::Full => "full",
+            Self::Allocate => "allocate",
+            Self::Stall => "stall",
+        }
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Read => "reads fail, once or from then on",
+            Self::Write => "writes fail, without effect or half done",
+            Self::Sync => "syncs fail; the data is pending, gone at once, or gone with the power",
+            Self::SyncDir => "syncs of directories fail",
+            Self::Full => "create, write, preallocate or rename finds the disk full, once or for a while",
+            Self::Allocate => "preallocate and set_len fail",
+            Self::Stall => "operations take up to 2 s longer",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The knobs that are on. None is unless it is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults(u8);
 
 impl Faults {
     /// Every fault that there is.
-    pub const ALL: Self = Self { read: true, write: true, sync: true, sync_dir: true };
+    pub const ALL: Self = Self((1 << Fault::ALL.len()) - 1);
 
-    /// How many ways there are in which `operation` may fail now.
-    const fn ways(self, operation: &Operation) -> u64 {
-        match operation {
-            Operation::Read { .. } if self.read => 1,
-            Operation::Write { .. } if self.write => 2,
-            Operation::Sync { .. } if self.sync => 3,
-            Operation::SyncDir { .. } if self.sync_dir => 1,
-            _ => 0,
+    /// Whether a knob is on.
+    #[must_use]
+    pub const fn has(self, fault: Fault) -> bool {
+        self.0 & 1 << fault as u8 != 0
+    }
+}
+
+impl FromIterator<Fault> for Faults {
+    fn from_iter<T: IntoIterator<Item = Fault>>(faults: T) -> Self {
+        Self(faults.into_iter().fold(0, |set, fault| set | 1 << fault as u8))
+    }
+}
+
+/// Every way in which something goes wrong.
+pub const FAULT_KINDS: [&str; 13] = [
+    "read_once",
+    "read_lasting",
+    "write_refused",
+    "write_half_done",
+    "sync_pending",
+    "sync_gone_at_once",
+    "sync_gone_with_power",
+    "sync_dir",
+    "full_once",
+    "full_for_a_while",
+    "space_returns",
+    "allocation",
+    "stall",
+];
+
+/// How often a kind of fault was injected, and how often that made a difference: somebody was told of the failure,
+/// or data was lost by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCount {
+    /// Injected.
+    pub fired: u64,
+    /// With effect.
+    pub effective: u64,
+}
+
+/// What has gone wrong so far, as far as it excuses an engine's failures. The numbers only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Reads that failed.
+    pub reads: u64,
+    /// Writes, syncs and allocations that failed; somebody was told.
+    pub changes: u64,
+    /// Those of them that leave open what is on the disk: writes and syncs.
+    pub unsafe_changes: u64,
+    /// Operations that found the disk full.
+    pub full: u64,
+    /// Syncs of log files that failed.
+    pub log_syncs: u64,
+}
+
+/// The state of all faults of a volume.
+#[derive(Clone)]
+pub(crate) struct Trouble {
+    faults: Faults,
+    /// The disk's own capacity.
+    bytes_max: u64,
+    /// No more than so many bytes until this time: the disk is full.
+    full: Option<(u64, Duration)>,
+    /// Numbers the spells of faults, for what lasts as long as a spell.
+    spell: u64,
+    counts: BTreeMap<&'static str, FaultCount>,
+    so_far: Troubles,
+}
+
+const STALLS: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(2)];
+/// How long a disk stays full, where it is not for one operation only.
+const FULL_FOR: [Duration; 4] =
+    [Duration::from_micros(300), Duration::from_millis(3), Duration::from_millis(30), Duration::MAX];
+
+/// How an operation ended, and the fault in it.
+pub(super) struct Completion {
+    pub(super) outcome: DiskResult<Outcome>,
+    pub(super) fault: Option<Injected>,
+}
+
+/// A fault that was chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Injected {
+    kind: &'static str,
+    /// Whether it changed what is on the disk, beyond the failure itself.
+    lost: bool,
+}
+
+impl Trouble {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let (counts, so_far) = (BTreeMap::new(), Troubles::default());
+        Self { faults: Faults::default(), bytes_max, full: None, spell: 0, counts, so_far }
+    }
+
+    pub(super) fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
+    }
+
+    pub(super) fn begin_epoch(&mut self) {
+        self.spell += 1;
+    }
+
+    pub(super) fn end(&mut self, space: &Space) {
+        self.faults = Faults::default();
+        self.spell += 1;
+        self.full = None;
+        space.set_bytes_max(self.bytes_max);
+    }
+
+    /// The capacity now.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.full.map_or(self.bytes_max, |(bytes_max, _)| bytes_max)
+    }
+
+    pub(crate) const fn so_far(&self) -> Troubles {
+        self.so_far
+    }
+
+    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, FaultCount> {
+        &self.counts
+    }
+
+    /// How much longer an operation that is submitted takes.
+    pub(super) fn stall(&mut self, label: &'static str, choices: &Choices) -> Duration {
+        if !self.faults.has(Fault::Stall) {
+            return Duration::ZERO;
+        }
+        let pick = choices.pick(Site::Fault, label, STALLS.len() as u64 + 1);
+        let Some(stall) = (pick as usize).checked_sub(1) else { return Duration::ZERO };
+        let count = self.counts.entry("stall").or_default();
+        count.fired += 1;
+        count.effective += 1;
+        STALLS[stall]
+    }
+
+    /// Counts what went wrong with an operation; `told` says whether somebody waited for it.
+    pub(super) fn count(
+        &mut self,
+        operation: &Operation,
+        outcome: &DiskResult<Outcome>,
+        fault: Option<Injected>,
+        told: bool,
+    ) {
+        if let Some(Injected { kind, lost }) = fault {
+            let count = self.counts.entry(kind).or_default();
+            count.fired += 1;
+            count.effective += u64::from(told || lost);
+        }
+        let Err(error) = outcome else { return };
+        let (told, is_allocation) =
+            (u64::from(told), matches!(operation, Operation::Preallocate { .. } | Operation::SetLen { .. }));
+        match (error.kind, operation) {
+            (DiskErrorKind::Full, _) => {
+                self.so_far.full += 1;
+                if fault.is_none() && self.full.is_some() {
+                    self.counts.entry("full_for_a_while").or_default().effective += 1;
+                }
+            }
+            (DiskErrorKind::Io, Operation::Read { .. }) => self.so_far.reads += 1,
+            (DiskErrorKind::Io, Operation::Sync { file, .. }) => {
+                let name = file.path.file_name().unwrap_or_default();
+                self.so_far.log_syncs += u64::from(name.as_encoded_bytes().starts_with(b"log-"));
+                self.so_far.changes += told;
+                self.so_far.unsafe_changes += told;
+            }
+            (DiskErrorKind::Io, _) => {
+                self.so_far.changes += told;
+                self.so_far.unsafe_changes += if is_allocation { 0 } else { told };
+            }
+            _ => {}
         }
     }
 }
@@ -48,26 +266,118 @@ impl Operation {
         &self,
         volume: &mut VolumeState,
         number: u64,
+        now: Duration,
         choices: &Choices,
-    ) -> DiskResult<Outcome> {
-        let ways = volume.faults.ways(self);
-        let way = if ways > 0 { choices.pick(Site::Fault, self.traits().name, ways + 1) } else { 0 };
-        if way == 0 {
-            return self.execute(volume, number, false);
+    ) -> Completion {
+        let takes_space = matches!(self, Self::Write { .. } | Self::Preallocate { .. });
+        if takes_space
+            && let Some((_, until)) = volume.trouble.full
+            && until <= now
+        {
+            volume.trouble.full = None;
+            volume.space.set_bytes_max(volume.trouble.bytes_max);
+            let count = volume.trouble.counts.entry("space_returns").or_default();
+            count.fired += 1;
+            count.effective += 1;
         }
-        match self {
-            Self::Write { file, offset, bytes } if way == 2 => {
+        if let Some(completion) = self.fail(volume, number, choices) {
+            return completion;
+        }
+        if let Some(completion) = self.find_full(volume, now, choices) {
+            return completion;
+        }
+        Completion { outcome: self.execute(volume, number, false), fault: None }
+    }
+
+    /// The I/O error that is chosen for this operation, if any.
+    fn fail(&self, volume: &mut VolumeState, number: u64, choices: &Choices) -> Option<Completion> {
+        let (knob, ways) = match self {
+            Self::Read { .. } => (Fault::Read, 2),
+            Self::Write { .. } => (Fault::Write, 2),
+            Self::Sync { .. } => (Fault::Sync, 3),
+            Self::SyncDir { .. } => (Fault::SyncDir, 1),
+            Self::Preallocate { .. } | Self::SetLen { .. } => (Fault::Allocate, 1),
+            _ => return None,
+        };
+        if !volume.trouble.faults.has(knob) {
+            return None;
+        }
+        let spell = volume.trouble.spell;
+        if let Self::Read { file, .. } = self
+            && file.inode.lock().unreadable == Some(spell)
+        {
+            return Some(self.failed("read_lasting", false));
+        }
+        let way = choices.pick(Site::Fault, self.traits().fails, ways + 1);
+        let (kind, lost) = match (self, way) {
+            (_, 0) => return None,
+            (Self::Read { .. }, 1) => ("read_once", false),
+            (Self::Read { file, .. }, _) => {
+                file.inode.lock().unreadable = Some(spell);
+                ("read_lasting", false)
+            }
+            (Self::Write { file, offset, bytes }, 2) => {
                 // Up to a sector's boundary about the middle.
                 let middle = (offset + bytes.len() as u64 / 2) / SECTOR_BYTES * SECTOR_BYTES;
                 let part = middle.saturating_sub(*offset) as usize;
                 let (file, offset) = (Arc::clone(file), *offset);
                 let part = Self::Write { file, offset, bytes: bytes.slice(..part) };
                 drop(part.execute(volume, number, false));
+                ("write_half_done", false)
             }
-            Self::Sync { file, order } if way > 1 => file.inode.lock().fail_sync(*order, way == 2),
-            _ => {}
+            (Self::Write { .. }, _) => ("write_refused", false),
+            (Self::Sync { .. }, 1) => ("sync_pending", false),
+            (Self::Sync { file, order }, 2) => {
+                ("sync_gone_at_once", file.inode.lock().fail_sync(*order, true))
+            }
+            (Self::Sync { file, order }, _) => {
+                ("sync_gone_with_power", file.inode.lock().fail_sync(*order, false))
+            }
+            (Self::SyncDir { .. }, _) => ("sync_dir", false),
+            _ => ("allocation", false),
+        };
+        Some(self.failed(kind, lost))
+    }
+
+    fn failed(&self, kind: &'static str, lost: bool) -> Completion {
+        Completion { outcome: Err(self.io_error("an injected fault")), fault: Some(Injected { kind, lost }) }
+    }
+
+    /// The full disk that is chosen for this operation, if any.
+    fn find_full(&self, volume: &mut VolumeState, now: Duration, choices: &Choices) -> Option<Completion> {
+        if !volume.trouble.faults.has(Fault::Full) || !self.may_find_full() {
+            return None;
         }
-        Err(self.io_error("an injected fault"))
+        let ways = FULL_FOR.len() as u64 + 2;
+        let kind = match choices.pick(Site::Fault, self.traits().finds_full, ways) {
+            0 => return None,
+            1 => "full_once",
+            way => {
+                let used = volume.space.bytes_used();
+                volume.trouble.full = Some((used, now.saturating_add(FULL_FOR[way as usize - 2])));
+                volume.space.set_bytes_max(used);
+                "full_for_a_while"
+            }
+        };
+        let error = DiskError::new(DiskErrorKind::Full, self.traits().name, self.path());
+        let error = match self {
+            Self::Write { offset, bytes, .. } => error.at(*offset, bytes.len() as u64),
+            _ => error,
+        };
+        Some(Completion { outcome: Err(error), fault: Some(Injected { kind, lost: false }) })
+    }
+
+    /// Whether it takes space that it does not have yet.
+    fn may_find_full(&self) -> bool {
+        match self {
+            Self::Write { file, offset, bytes } => {
+                offset.saturating_add(bytes.len() as u64) > file.inode.lock().allocated
+            }
+            Self::Preallocate { file, len } => *len > file.inode.lock().allocated,
+            Self::Rename { .. } => true,
+            Self::Open { .. } => self.changes_disk(),
+            _ => false,
+        }
     }
 
     /// An I/O error of this operation.
@@ -85,8 +395,10 @@ impl Operation {
 }
 
 impl FileState {
-    /// Loses the data that a sync should have made durable: at once, or with the power. Lengths stay pending.
-    fn fail_sync(&mut self, order: u64, at_once: bool) {
+    /// Loses the data that a sync should have made durable: at once, or with the power. Lengths stay pending. Whether
+    /// there was any.
+    fn fail_sync(&mut self, order: u64, at_once: bool) -> bool {
+        let before = self.pending.len();
         self.pending.retain(|event| event.stamp.order > order || event.is_length());
         self.diverged = true;
         if at_once {
@@ -95,5 +407,6 @@ impl FileState {
                 event.apply(&mut self.current);
             }
         }
+        self.pending.len() < before
     }
 }

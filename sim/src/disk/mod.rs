@@ -28,7 +28,7 @@ mod volume;
 #[cfg(test)]
 mod tests;
 
-pub use fault::Faults;
+pub use fault::{FAULT_KINDS, Fault, FaultCount, Faults, Troubles};
 pub(crate) use front::Front;
 pub use loss::CLASSES;
 pub(crate) use volume::Volume;

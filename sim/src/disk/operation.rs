@@ -68,31 +68,49 @@ pub(super) enum Operation {
 pub(super) struct Traits {
     /// In errors, traces and names of choices.
     pub(super) name: &'static str,
+    /// Names of the choices whether it fails, finds the disk full, or stalls.
+    pub(super) fails: &'static str,
+    pub(super) finds_full: &'static str,
+    pub(super) stalls: &'static str,
     pub(super) latency: Duration,
     /// The crash points at its two ends. What changes nothing on the disk has none: a crash there is the same as one
     /// at the operation before or after.
     pub(super) crash_points: Option<[&'static str; 2]>,
 }
 
-const fn traits(name: &'static str, micros: u64, crash_points: Option<[&'static str; 2]>) -> Traits {
-    Traits { name, latency: Duration::from_micros(micros), crash_points }
+macro_rules! traits {
+    ($name:literal, $micros:literal) => {
+        traits!($name, $micros, None)
+    };
+    ($name:literal, $micros:literal, changes) => {
+        traits!($name, $micros, Some([concat!($name, " submitted"), concat!($name, " completed")]))
+    };
+    ($name:literal, $micros:literal, $crash_points:expr) => {
+        Traits {
+            name: $name,
+            fails: concat!($name, " fails"),
+            finds_full: concat!($name, " finds the disk full"),
+            stalls: concat!($name, " stalls"),
+            latency: Duration::from_micros($micros),
+            crash_points: $crash_points,
+        }
+    };
 }
 
-static READ: Traits = traits("read", 15, None);
-static WRITE: Traits = traits("write", 10, Some(["write submitted", "write completed"]));
-static SYNC: Traits = traits("sync", 120, Some(["sync submitted", "sync completed"]));
-static SET_LEN: Traits = traits("set_len", 10, Some(["set_len submitted", "set_len completed"]));
-static PREALLOCATE: Traits =
-    traits("preallocate", 20, Some(["preallocate submitted", "preallocate completed"]));
-static LEN: Traits = traits("len", 1, None);
-static CREATE_DIR: Traits = traits("create_dir", 10, Some(["create_dir submitted", "create_dir completed"]));
-static OPEN: Traits = traits("open", 10, None);
-static CREATE: Traits = traits("create", 10, Some(["create submitted", "create completed"]));
-static RENAME: Traits = traits("rename", 10, Some(["rename submitted", "rename completed"]));
-static REMOVE: Traits = traits("remove", 10, Some(["remove submitted", "remove completed"]));
-static LIST: Traits = traits("list", 10, None);
-static SYNC_DIR: Traits = traits("sync_dir", 120, Some(["sync_dir submitted", "sync_dir completed"]));
-static LOCK: Traits = traits("lock", 5, None);
+static READ: Traits = traits!("read", 15);
+static WRITE: Traits = traits!("write", 10, changes);
+static SYNC: Traits = traits!("sync", 120, changes);
+static SET_LEN: Traits = traits!("set_len", 10, changes);
+static PREALLOCATE: Traits = traits!("preallocate", 20, changes);
+static LEN: Traits = traits!("len", 1);
+static CREATE_DIR: Traits = traits!("create_dir", 10, changes);
+static OPEN: Traits = traits!("open", 10);
+static CREATE: Traits = traits!("create", 10, changes);
+static RENAME: Traits = traits!("rename", 10, changes);
+static REMOVE: Traits = traits!("remove", 10, changes);
+static LIST: Traits = traits!("list", 10);
+static SYNC_DIR: Traits = traits!("sync_dir", 120, changes);
+static LOCK: Traits = traits!("lock", 5);
 
 /// The result of an operation that succeeded.
 pub(super) enum Outcome {

@@ -3,7 +3,7 @@
 //! A test writes files in one life, takes the power away with a chosen class of outcome, and looks at what the next
 //! life finds.
 
-use super::{CLASSES, Faults};
+use super::{CLASSES, Fault, Faults};
 use crate::choices::{ChoiceName, Choices, Deviation, Site, Source};
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
 use bytes::Bytes;
@@ -543,24 +543,24 @@ fn synced_under(fault: Deviation, faults: Faults) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn a_failed_sync_leaves_data_pending_discards_it_or_lets_it_vanish_with_the_power() {
     let (old, new) = (vec![0; 1024], vec![1; 1024]);
-    assert_eq!(synced_under(fault("sync", 1), Faults::ALL), (new.clone(), new.clone()));
-    assert_eq!(synced_under(fault("sync", 2), Faults::ALL), (old.clone(), old.clone()));
-    assert_eq!(synced_under(fault("sync", 3), Faults::ALL), (new, old));
+    assert_eq!(synced_under(fault("sync fails", 1), Faults::ALL), (new.clone(), new.clone()));
+    assert_eq!(synced_under(fault("sync fails", 2), Faults::ALL), (old.clone(), old.clone()));
+    assert_eq!(synced_under(fault("sync fails", 3), Faults::ALL), (new, old));
 }
 
 #[test]
 fn a_failed_write_is_carried_out_in_part_or_not_at_all() {
     let half = [[1; 512], [0; 512]].concat();
-    assert_eq!(synced_under(fault("write", 1), Faults::ALL), (vec![0; 1024], vec![0; 1024]));
-    assert_eq!(synced_under(fault("write", 2), Faults::ALL), (half.clone(), half));
+    assert_eq!(synced_under(fault("write fails", 1), Faults::ALL), (vec![0; 1024], vec![0; 1024]));
+    assert_eq!(synced_under(fault("write fails", 2), Faults::ALL), (half.clone(), half));
 }
 
 #[test]
 fn a_failed_sync_of_a_directory_leaves_its_entries_pending() {
     let mut deviations = class("entries_dropped", &[]);
-    deviations.push(fault("sync_dir", 1));
+    deviations.push(fault("sync_dir fails", 1));
     let mut machine = machine(deviations);
-    machine.set_faults(Faults { sync_dir: true, ..Faults::default() });
+    machine.set_faults([Fault::SyncDir].into_iter().collect());
     live(&mut machine, |env| async move {
         create(&env, "log").await?;
         assert_eq!(env.disk.sync_dir("".as_ref()).await.unwrap_err().kind, DiskErrorKind::Io);
@@ -591,7 +591,7 @@ fn nothing_fails_while_its_knob_is_off_and_seeds_make_it_fail_while_it_is_on() {
             .count()
     };
     assert_eq!(failures(Faults::default()), 0);
-    assert!(failures(Faults { read: true, ..Faults::default() }) > 20);
+    assert!(failures([Fault::Read].into_iter().collect()) > 20);
 }
 
 #[test]

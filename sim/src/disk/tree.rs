@@ -23,6 +23,8 @@ pub(super) struct FileState {
     pub(super) pending: VecDeque<FileEvent>,
     /// A failed sync lost data: what is visible is more than what is durable and pending.
     pub(super) diverged: bool,
+    /// Number of the spell of faults in which no read of it succeeds any more.
+    pub(super) unreadable: Option<u64>,
     /// Bytes that are charged to the volume's capacity.
     pub(super) allocated: u64,
     /// Open handles of this epoch.
@@ -76,6 +78,7 @@ impl Inode {
             durable: Content::default(),
             pending: VecDeque::new(),
             diverged: false,
+            unreadable: None,
             allocated: 0,
             handles: 0,
             linked: true,
@@ -288,29 +291,35 @@ impl DirectoryState {
 
 /// The volume's capacity. Each epoch has its own, so what a former life still holds cannot disturb it.
 pub(super) struct Space {
-    bytes_max: Option<u64>,
+    /// `u64::MAX` if unlimited.
+    bytes_max: AtomicU64,
     bytes_used: AtomicU64,
 }
 
 impl Space {
-    pub(super) fn new(bytes_max: Option<u64>) -> Arc<Self> {
-        Arc::new(Self { bytes_max, bytes_used: AtomicU64::new(0) })
+    pub(super) fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { bytes_max: AtomicU64::new(bytes_max), bytes_used: AtomicU64::new(0) })
     }
 
     /// The same capacity, with as much of it used.
     pub(super) fn copy(&self) -> Arc<Self> {
-        let bytes_used = AtomicU64::new(self.bytes_used.load(Relaxed));
-        Arc::new(Self { bytes_max: self.bytes_max, bytes_used })
+        let copy = |number: &AtomicU64| AtomicU64::new(number.load(Relaxed));
+        Arc::new(Self { bytes_max: copy(&self.bytes_max), bytes_used: copy(&self.bytes_used) })
     }
 
-    pub(super) const fn bytes_max(&self) -> Option<u64> {
-        self.bytes_max
+    pub(super) fn set_bytes_max(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Relaxed);
+    }
+
+    pub(super) fn bytes_used(&self) -> u64 {
+        self.bytes_used.load(Relaxed)
     }
 
     /// Takes `bytes` of the capacity, or none.
     pub(super) fn take(&self, bytes: u64) -> bool {
         let used = self.bytes_used.load(Relaxed).saturating_add(bytes);
-        let fits = self.bytes_max.is_none_or(|bytes_max| used <= bytes_max);
+        // What needs no more space is never refused, not even where a crash left more than there is room for.
+        let fits = bytes == 0 || used <= self.bytes_max.load(Relaxed);
         if fits {
             self.bytes_used.store(used, Relaxed);
         }

@@ -1,7 +1,7 @@
 //! The medium, and the operations on it that are in flight.
 
 use super::content::Content;
-use super::fault::Faults;
+use super::fault::{Completion, Faults, Trouble};
 use super::fork::Copier;
 use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A machine's disk. It outlives the machine's lives.
@@ -30,7 +31,7 @@ pub(super) struct VolumeState {
     /// Completions so far.
     completed: u64,
     ids: u64,
-    pub(super) faults: Faults,
+    pub(super) trouble: Trouble,
     pub(super) losses: BTreeMap<&'static str, u64>,
 }
 
@@ -52,12 +53,12 @@ impl Volume {
     pub(crate) fn new(bytes_max: Option<u64>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(VolumeState {
             root: Directory::new(0, String::new()),
-            space: Space::new(bytes_max),
+            space: Space::new(bytes_max.unwrap_or(u64::MAX)),
             epoch: 0,
             slots: BTreeMap::new(),
             completed: 0,
             ids: 0,
-            faults: Faults::default(),
+            trouble: Trouble::new(bytes_max.unwrap_or(u64::MAX)),
             losses: BTreeMap::new(),
         })))
     }
@@ -76,8 +77,13 @@ impl Volume {
         let operation = operation(&state);
         let traits = operation.traits();
         let words = operation.words();
-        let Some((number, actor)) =
-            executor.submit(traits.name, traits.latency, words, || operation.to_string())
+        let stall = if executor.is_open() {
+            state.trouble.stall(traits.stalls, &executor.choices)
+        } else {
+            Duration::ZERO
+        };
+        let latency = (traits.latency, stall);
+        let Some((number, actor)) = executor.submit(traits.name, latency, words, || operation.to_string())
         else {
             return Submitted::Refused(operation);
         };
@@ -100,7 +106,9 @@ impl Volume {
         let Some(Slot::InFlight(in_flight)) = state.slots.remove(&number) else { return };
         let InFlight { operation, actor, directory, waker, abandoned } = in_flight;
         executor.choices.set_actor_id(actor.0, actor.1);
-        let outcome = operation.complete(&mut state, number, &executor.choices);
+        let Completion { outcome, fault } =
+            operation.complete(&mut state, number, executor.now(), &executor.choices);
+        state.trouble.count(&operation, &outcome, fault, !abandoned);
         if let Some(directory) = directory {
             directory.leave();
         }
@@ -163,7 +171,19 @@ impl Volume {
 
     /// Chooses which operations may fail from now on.
     pub(crate) fn set_faults(&self, faults: Faults) {
-        self.lock().faults = faults;
+        self.lock().trouble.set_faults(faults);
+    }
+
+    /// Ends a spell of faults for good: what could not be read can be read, and space returns.
+    pub(crate) fn end_faults(&self) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.trouble.end(&state.space);
+    }
+
+    /// What went wrong so far.
+    pub(crate) fn troubles<T>(&self, look: impl FnOnce(&Trouble) -> T) -> T {
+        look(&self.lock().trouble)
     }
 
     /// The kinds of loss that had an effect, and how often.
@@ -194,7 +214,7 @@ impl Volume {
             slots,
             completed: state.completed,
             ids: state.ids,
-            faults: state.faults,
+            trouble: state.trouble.clone(),
             losses: state.losses.clone(),
         })))
     }
@@ -281,7 +301,8 @@ impl VolumeState {
     /// Locks, handles and operations in flight belong to a process: the next one starts without.
     fn begin_epoch(&mut self) {
         self.epoch += 1;
-        self.space = Space::new(self.space.bytes_max());
+        self.trouble.begin_epoch();
+        self.space = Space::new(self.trouble.bytes_max());
         begin_epoch_of(&self.root, self.epoch, &self.space);
     }
 }

@@ -2,20 +2,28 @@
 
 use super::perform::{check, perform, read_everything, sample};
 use super::report::{Failure, OperationReport};
-use super::{Crash, RunOptions};
-use crate::machine::Handle;
+use super::{Crash, RunOptions, probe};
+use crate::disk::{Faults, Troubles};
+use crate::machine::{Handle, TroubleHandle};
 use crate::scenario::{ACKNOWLEDGED, Numbered, Scenario, client_name};
 use ironleaf::env::Env;
-use ironleaf::{Database, Error};
-use ironleaf_model::{Answer, History, Outcome};
+use ironleaf::{Database, Error, ErrorKind, Options};
+use ironleaf_model::{Answer, History, Outcome, Promise, Trouble, Violation};
 use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Where the database is on the simulated disk.
 const DIRECTORY: &str = "/db";
+/// Writes that a poisoned database refuses before it is opened anew.
+const REFUSED_MAX: u32 = 4;
+/// Attempts to open that faults may make fail; then the faults end.
+const ATTEMPTS_MAX: u32 = 3;
+/// How long somebody waits before the next attempt.
+const ATTEMPT_AGAIN: Duration = Duration::from_millis(10);
 
 /// How a life ended that no crash ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +32,8 @@ pub(super) enum Ended {
     Failed,
     /// The operation was reached at which the run was to stop.
     Stopped,
+    /// The database was poisoned and its clients have seen it.
+    Poisoned,
     /// No operation is left.
     OperationsDone,
     /// What the finale left was recovered and is as promised.
@@ -32,36 +42,53 @@ pub(super) enum Ended {
 
 /// What outlives a life.
 pub(super) struct Shared {
-    scenario: Arc<Scenario>,
-    options: RunOptions,
+    pub(super) scenario: Arc<Scenario>,
+    pub(super) options: RunOptions,
+    pub(super) trouble: TroubleHandle,
     state: Mutex<State>,
 }
 
 pub(super) struct State {
-    history: History,
+    pub(super) history: History,
     /// For each client, the index of its next operation.
     next: Vec<usize>,
     /// Clients of this life that have operations left.
     busy: usize,
     main: Option<Waker>,
-    life: u32,
+    pub(super) life: u32,
+    /// Writes and syncs that had failed when this life began.
+    pub(super) unsafe_changes_before: u64,
+    /// Writes of this life that were refused because the database is poisoned.
+    refused: u32,
     pub(super) stopped: bool,
     pub(super) finale_begun: bool,
     pub(super) failure: Option<Failure>,
     pub(super) operations: u64,
     pub(super) recoveries: u64,
+    pub(super) failed_opens: u64,
     pub(super) results: Vec<OperationReport>,
     pub(super) recovered: Vec<String>,
 }
 
 impl Shared {
-    pub(super) fn new(scenario: Arc<Scenario>, options: RunOptions) -> Self {
+    pub(super) fn new(scenario: Arc<Scenario>, options: RunOptions, trouble: TroubleHandle) -> Self {
         let state = State::new(&scenario);
-        Self { scenario, options, state: Mutex::new(state) }
+        Self { scenario, options, trouble, state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this run is about faults, or about memory that gets smaller.
+    pub(super) fn makes_trouble(&self) -> bool {
+        !self.scenario.faults.is_empty() || !self.scenario.reopen_memory_bytes.is_empty()
+    }
+
+    /// What has gone wrong below the database so far.
+    pub(super) fn so_far(&self) -> Trouble {
+        let Troubles { reads, changes, full, log_syncs, .. } = self.trouble.so_far();
+        Trouble { reads, changes, full, log_syncs }
     }
 
     pub(super) fn take_state(&self) -> State {
@@ -69,7 +96,10 @@ impl Shared {
     }
 
     pub(super) fn crashed(&self, crash: Crash) {
-        self.lock().history.crashed(crash);
+        let trouble = self.so_far();
+        let mut state = self.lock();
+        state.history.trouble(trouble);
+        state.history.crashed(crash);
     }
 
     /// Keeps the first failure and ends the life.
@@ -114,11 +144,14 @@ impl State {
             busy: 0,
             main: None,
             life: 0,
+            unsafe_changes_before: 0,
+            refused: 0,
             stopped: false,
             finale_begun: false,
             failure: None,
             operations: 0,
             recoveries: 0,
+            failed_opens: 0,
             results: Vec::new(),
             recovered: Vec::new(),
         }
@@ -126,7 +159,12 @@ impl State {
 
     /// Whether clients may go on.
     fn goes_on(&self) -> bool {
-        self.failure.is_none() && !self.stopped
+        self.failure.is_none() && !self.stopped && !self.saw_poison()
+    }
+
+    /// Whether the clients have seen often enough that the database is poisoned.
+    fn saw_poison(&self) -> bool {
+        self.refused >= REFUSED_MAX
     }
 
     fn wake_main(&mut self) {
@@ -150,13 +188,14 @@ fn unexpected(doing: &str, error: &Error) -> Failure {
 }
 
 async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<Ended, Failure> {
-    let options = shared.scenario.options.to_options();
-    let database =
-        Database::open(env.clone(), DIRECTORY, options).await.map_err(|error| unexpected("open", &error))?;
+    let database = open(shared, &env, &handle).await?;
+    // What was recovered is judged undisturbed.
+    shared.trouble.set_faults(Faults::default());
     verify(shared, &database, &handle).await?;
     if shared.lock().finale_begun {
         return Ok(Ended::Verified);
     }
+    shared.trouble.set_faults(shared.scenario.faults());
     start_clients(shared, &database, &env, &handle);
     shared.clients_are_done().await;
     {
@@ -168,14 +207,71 @@ async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<E
         if state.stopped {
             return Ok(Ended::Stopped);
         }
+        if state.saw_poison() {
+            return Ok(Ended::Poisoned);
+        }
+    }
+    if shared.makes_trouble() {
+        probe::probe(shared, &database, &handle).await?;
     }
     sound(&database).await?;
     if shared.scenario.close {
-        database.close().await.map_err(|error| unexpected("close", &error))?;
-        shared.lock().history.closed();
+        match database.close().await {
+            Ok(()) => shared.lock().history.closed(),
+            Err(error)
+                if error.kind() == ErrorKind::DurabilityUnknown
+                    && shared.lock().history.trouble_of_life().changes > 0 => {}
+            Err(error) => return Err(unexpected("close", &error)),
+        }
     }
     shared.lock().finale_begun = true;
     Ok(Ended::OperationsDone)
+}
+
+/// Opens the database; where faults are a reason to fail, again.
+async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Database, Failure> {
+    let (recoveries, is_last) = {
+        let state = shared.lock();
+        (state.recoveries, state.finale_begun)
+    };
+    if is_last {
+        shared.trouble.end();
+    } else {
+        shared.trouble.set_faults(shared.scenario.faults());
+    }
+    let options = shared.scenario.options_of(recoveries);
+    let mut failures = 0;
+    loop {
+        let before = shared.so_far();
+        let error = match Database::open(env.clone(), DIRECTORY, options.clone()).await {
+            Ok(database) => return Ok(database),
+            Err(error) => error,
+        };
+        let since = shared.so_far().since(before);
+        let is_excused = match error.kind() {
+            ErrorKind::Io => since.reads + since.changes > 0,
+            ErrorKind::DiskFull => since.full > 0,
+            // Operations of the attempt before are still in flight.
+            ErrorKind::Locked => failures > 0,
+            _ => false,
+        };
+        if !is_excused {
+            return Err(unexpected("open", &error));
+        }
+        handle.mark(failures.into(), || format!("could not open: {error}"));
+        if error.kind() != ErrorKind::Locked {
+            failures += 1;
+            let mut state = shared.lock();
+            state.failed_opens += 1;
+            if shared.options.details {
+                state.recovered.push(format!("could not open: {error}"));
+            }
+        }
+        if failures >= ATTEMPTS_MAX {
+            shared.trouble.end();
+        }
+        handle.sleep(ATTEMPT_AGAIN).await;
+    }
 }
 
 /// Reads everything that was recovered, and judges the life before by it.
@@ -183,8 +279,14 @@ async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result
     let now = sample(database);
     let contents = read_everything(database).await.map_err(|error| unexpected("reading", &error))?;
     sound(database).await?;
+    let trouble = shared.so_far();
     let mut state = shared.lock();
+    state.history.trouble(trouble);
     let judged = state.history.recovered(now, &contents);
+    let memory_bytes = shared.scenario.options_of(state.recoveries).memory_bytes;
+    state.history.tight(memory_bytes < shared.scenario.options.memory_bytes);
+    state.refused = 0;
+    state.unsafe_changes_before = shared.trouble.so_far().unsafe_changes;
     state.recoveries += 1;
     state.life = u32::try_from(state.recoveries).unwrap_or(u32::MAX) - 1;
     let entries: usize = contents.0.iter().map(|held| held.entries.len()).sum();
@@ -202,7 +304,7 @@ async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result
     Ok(judged?)
 }
 
-async fn sound(database: &Database) -> Result<(), Failure> {
+pub(super) async fn sound(database: &Database) -> Result<(), Failure> {
     let findings = check(database).await.map_err(|error| unexpected("check", &error))?;
     match findings.first() {
         None => Ok(()),
@@ -274,11 +376,12 @@ impl Client {
 
     /// The numbers of the operation in the history and in the results; `None` if the run is over.
     fn begin(&self, numbered: &Numbered) -> Option<(usize, usize)> {
-        let now = sample(&self.database);
+        let (now, trouble) = (sample(&self.database), self.shared.so_far());
         let mut state = self.shared.lock();
         if !state.goes_on() {
             return None;
         }
+        state.history.trouble(trouble);
         state.next[self.index] += 1;
         let client = u32::try_from(self.index).unwrap_or(u32::MAX);
         match state.history.begin(client, numbered.id, Arc::clone(&numbered.operation), now) {
@@ -309,7 +412,7 @@ impl Client {
     /// Whether the client may go on.
     fn end(&self, numbered: &Numbered, (number, result): (usize, usize), outcome: Outcome) -> bool {
         self.handle.mark(digest(&outcome), || format!("ends: {outcome}"));
-        let now = sample(&self.database);
+        let (now, trouble) = (sample(&self.database), self.shared.so_far());
         let mut state = self.shared.lock();
         if self.shared.options.details
             && let Some(report) = state.results.get_mut(result)
@@ -317,7 +420,17 @@ impl Client {
             report.outcome = Some(outcome.to_string());
         }
         state.operations += 1;
-        let judged = state.history.end(number, outcome, now);
+        state.history.trouble(trouble);
+        if let Outcome::Failed { kind: ErrorKind::Poisoned, .. } = outcome {
+            state.refused += 1;
+            if state.saw_poison() {
+                state.wake_main();
+            }
+        }
+        let mut judged = state.history.end(number, outcome, now);
+        if judged.is_ok() && self.shared.makes_trouble() {
+            judged = within_budget(&self.shared.scenario.options_of(state.recoveries - 1), &self.database);
+        }
         self.stop_after(numbered, &mut state);
         let goes_on = state.goes_on();
         drop(state);
@@ -351,8 +464,19 @@ impl Client {
     }
 }
 
+/// Whether memory is within the budget.
+fn within_budget(options: &Options, database: &Database) -> Result<(), Violation> {
+    let (metrics, budget) = (database.metrics(), options.memory_bytes as u64);
+    let (cache, memtables) = (metrics.cache_bytes, metrics.memtable_bytes);
+    if cache + memtables <= budget {
+        return Ok(());
+    }
+    let what = format!("{cache} bytes of pages and {memtables} bytes of edits are more than {budget}");
+    Err(Violation::new(Promise::Memory, what))
+}
+
 /// A hash of everything that an operation answered.
-fn digest(outcome: &Outcome) -> u64 {
+pub(super) fn digest(outcome: &Outcome) -> u64 {
     let mut hash = Xxh3::new();
     let mut put = |tag: u8, bytes: &[u8]| {
         hash.update(&[tag]);

@@ -23,10 +23,12 @@ pub(super) async fn perform(
 ) -> Option<Outcome> {
     let done: Result<Outcome, Error> = match operation {
         Operation::Write(write) => database.commit(write.to_batch()).await.map(committed),
-        Operation::Abandon(write) => match first_poll(database.commit(write.to_batch())).await {
-            None => return None,
-            Some(ended) => ended.map(committed),
-        },
+        Operation::Abandon { write, suspension } => {
+            match up_to_suspension(*suspension, database.commit(write.to_batch())).await {
+                None => return None,
+                Some(ended) => ended.map(committed),
+            }
+        }
         Operation::Read(read) => answer(View::Present(database), read).await.map(Outcome::Answered),
         Operation::Snapshot { slot } => {
             let snapshot = database.snapshot();
@@ -52,12 +54,16 @@ fn committed(commit: Commit) -> Outcome {
     Outcome::Committed { position: commit.position.0, outcomes: commit.outcomes }
 }
 
-/// Polls a future once and drops it.
-async fn first_poll<T>(future: impl Future<Output = T>) -> Option<T> {
+/// Drops a future at one of its suspensions, counted from 1.
+async fn up_to_suspension<T>(suspension: u32, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
+    let mut left = suspension.max(1);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            if left == 0 { Poll::Ready(None) } else { Poll::Pending }
+        }
     })
     .await
 }

@@ -3,6 +3,7 @@
 use super::RunOptions;
 use super::life::Shared;
 use crate::choices::{Choices, Deviation, Divergence, Site};
+use crate::disk::FaultCount;
 use crate::machine::Machine;
 use ironleaf_model::Violation;
 use std::collections::BTreeMap;
@@ -89,6 +90,10 @@ pub struct RunReport {
     pub recoveries: u64,
     /// Outcomes of power losses that had an effect, by kind.
     pub losses: BTreeMap<&'static str, u64>,
+    /// Opens that failed with good reason.
+    pub failed_opens: u64,
+    /// Faults that were injected, by kind.
+    pub faults: BTreeMap<&'static str, FaultCount>,
     /// What became of each operation, in the order in which they began. With [`RunOptions::details`].
     pub results: Vec<OperationReport>,
     /// What each recovery found. With [`RunOptions::details`].
@@ -170,6 +175,8 @@ pub(super) fn report(
         crashes: crashes + u64::from(state.finale_begun),
         recoveries: state.recoveries,
         losses: machine.losses(),
+        failed_opens: state.failed_opens,
+        faults: machine.fault_counts(),
         results: state.results,
         recovered: state.recovered,
         trace: machine.trace(),

@@ -4,6 +4,7 @@ use super::{
     Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash, Scenario, first_id,
 };
 use crate::choices::Deviation;
+use crate::disk::Fault;
 use crate::machine::CrashKind;
 use ironleaf_model::Operation;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,10 @@ struct File {
     finale_keep: Option<Keep>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     close: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<Fault>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reopen_memory_bytes: Vec<usize>,
     #[serde(default)]
     options: EngineOptions,
     clients: Vec<ClientEntry>,
@@ -157,6 +162,8 @@ impl TryFrom<File> for Scenario {
             finale: file.finale,
             finale_keep: file.finale_keep,
             close: file.close,
+            faults: file.faults,
+            reopen_memory_bytes: file.reopen_memory_bytes,
             options: file.options,
             clients,
             crashes,
@@ -284,6 +291,8 @@ impl From<&Scenario> for File {
             finale: scenario.finale,
             finale_keep: scenario.finale_keep,
             close: scenario.close,
+            faults: scenario.faults.clone(),
+            reopen_memory_bytes: scenario.reopen_memory_bytes.clone(),
             options: scenario.options.clone(),
             clients: clients.collect(),
             crashes: scenario.crashes.iter().map(CrashEntry::from).collect(),

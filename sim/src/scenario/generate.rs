@@ -1,6 +1,7 @@
 //! Scenarios from seeds.
 
-use super::{Client, EngineOptions, Expectation, Finale, Numbered, Scenario, first_id};
+use super::{Client, EngineOptions, Expectation, Family, Finale, Numbered, Scenario, first_id};
+use crate::disk::Fault;
 use ironleaf_model::Random;
 use ironleaf_model::generator::{Bounds, generate};
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use std::sync::Arc;
 const MEMTABLES: usize = 4;
 /// What one edit takes in a memtable, at most, but for a long value.
 const ENTRY_MEMORY_BYTES: usize = 352;
+
+/// The smallest budget that the engine takes.
+const MEMORY_BYTES_MIN: u64 = 16 << 10;
 
 impl Scenario {
     /// The scenario that a seed stands for, without deviations: a seeded policy supplies them while it is explored.
@@ -39,11 +43,38 @@ impl Scenario {
             },
             finale_keep: None,
             close: random.one_in(4),
+            faults: Vec::new(),
+            reopen_memory_bytes: Vec::new(),
             clients: clients.collect(),
             options,
             crashes: Vec::new(),
             deviations: Vec::new(),
             expect: Expectation::Pass,
+        }
+    }
+
+    /// The same with the trouble of a family.
+    #[must_use]
+    pub fn generate_in(family: Family, seed: u64) -> Self {
+        let mut scenario = Self::generate(seed);
+        if family == Family::Faults {
+            scenario.make_trouble(&mut Random::new(seed ^ 0x00fa_0175));
+        }
+        scenario
+    }
+
+    /// Turns some knobs on: one, all, or each with even odds, so that a fault is met alone and in every company.
+    fn make_trouble(&mut self, random: &mut Random) {
+        self.faults = match random.below(4) {
+            0 => vec![random.choose(&Fault::ALL)],
+            1 => Fault::ALL.to_vec(),
+            _ => Fault::ALL.into_iter().filter(|_| random.one_in(2)).collect(),
+        };
+        if self.faults.is_empty() || random.one_in(3) {
+            let most = self.options.memory_bytes as u64;
+            let opens = random.between(1, 3);
+            self.reopen_memory_bytes =
+                (0..opens).map(|_| random.log_uniform(MEMORY_BYTES_MIN, most) as usize).collect();
         }
     }
 }

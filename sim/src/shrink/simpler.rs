@@ -10,10 +10,14 @@ const SHORT_VALUE_BYTES: usize = 24;
 pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write(write) => simpler_writes(write).into_iter().map(Operation::Write).collect(),
-        Operation::Abandon(write) => {
+        Operation::Abandon { write, suspension } => {
+            let suspension = *suspension;
             let as_write = Operation::Write(write.clone());
-            let simpler = simpler_writes(write).into_iter().map(Operation::Abandon);
-            std::iter::once(as_write).chain(simpler).collect()
+            let earlier =
+                (suspension > 1).then(|| Operation::Abandon { write: write.clone(), suspension: 1 });
+            let simpler = simpler_writes(write).into_iter();
+            let simpler = simpler.map(|write| Operation::Abandon { write, suspension });
+            std::iter::once(as_write).chain(earlier).chain(simpler).collect()
         }
         Operation::Read(read) => simpler_reads(read).into_iter().map(Operation::Read).collect(),
         Operation::SnapshotRead { slot, read } => simpler_reads(read)
