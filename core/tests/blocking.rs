@@ -1,5 +1,5 @@
 //! The interface without `async`, in a program without a runtime.
-#![expect(clippy::unwrap_used, reason = "a test fails where an operation does")]
+#![expect(clippy::disallowed_methods, reason = "threads of the test, not of the engine")]
 
 use ironleaf::blocking::Database;
 use ironleaf::{Durability, ErrorKind, Kind, Options, WriteBatch};

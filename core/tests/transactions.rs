@@ -1,5 +1,6 @@
 //! Transactions: what they see, what makes them conflict, and that nothing of a refused one is done.
 #![expect(clippy::unwrap_used, reason = "a test fails where an operation does")]
+#![expect(clippy::disallowed_methods, reason = "tasks of the test, not of the engine")]
 
 use ironleaf::{Database, Durability, ErrorKind, Kind, Options, Transaction, env};
 use std::path::Path;
