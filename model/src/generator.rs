@@ -5,7 +5,7 @@
 //! Each seed draws the weights of the operations anew, and leaves some operations out: a run without checkpoints, or
 //! without reads, goes where no average run goes.
 
-use crate::operation::{Edit, NameRange, Operation, Read, ScanEnd, ValueStem, Write, repeat_to};
+use crate::operation::{Edit, NameRange, Operation, Read, ScanEnd, Transaction, ValueStem, Write, repeat_to};
 use crate::random::Random;
 use ironleaf::Durability;
 
@@ -66,10 +66,11 @@ enum Choice {
     Check,
     Invalid,
     Abandon,
+    Transaction,
 }
 
 /// How often each operation is chosen where a seed does not change that.
-const WEIGHTS: [(Choice, u64); 25] = [
+const WEIGHTS: [(Choice, u64); 26] = [
     (Choice::Set, 200),
     (Choice::Insert, 60),
     (Choice::Put, 100),
@@ -95,6 +96,7 @@ const WEIGHTS: [(Choice, u64); 25] = [
     (Choice::Check, 8),
     (Choice::Invalid, 4),
     (Choice::Abandon, 15),
+    (Choice::Transaction, 60),
 ];
 
 /// The operations of each client that `seed` stands for.
@@ -220,6 +222,7 @@ impl Generator<'_> {
             Choice::Checkpoint => Operation::Checkpoint,
             Choice::Check => Operation::Check,
             Choice::Invalid => self.invalid(),
+            Choice::Transaction => self.transaction(),
             Choice::Abandon => match self.batch() {
                 Operation::Write(write) => {
                     Operation::Abandon { write, suspension: self.random.log_uniform(1, 8) as u32 }
@@ -352,6 +355,38 @@ impl Generator<'_> {
         self.write(edits)
     }
 
+    /// Reads and edits of few objects, so that transactions get in each other's way.
+    fn transaction(&mut self) -> Operation {
+        const READS: [Choice; 6] =
+            [Choice::Get, Choice::Get, Choice::Contains, Choice::Len, Choice::Kind, Choice::Scan];
+        const EDITS: [Choice; 7] = [
+            Choice::Set,
+            Choice::Set,
+            Choice::Put,
+            Choice::Remove,
+            Choice::Delete,
+            Choice::SetMany,
+            Choice::RemoveMany,
+        ];
+        let edits = if self.random.one_in(8) { 0 } else { self.random.between(1, 4) };
+        let budget = Budget::of(self.bounds).share(edits as usize);
+        let edits: Vec<_> = (0..edits)
+            .map(|_| {
+                let choice = self.random.choose(&EDITS);
+                self.edit(choice, budget)
+            })
+            .collect();
+        let mut reads: Vec<_> = (0..self.random.between(1, 4))
+            .map(|_| {
+                let choice = self.random.choose(&READS);
+                (self.random.below(edits.len() as u64 + 1) as usize, self.read(choice))
+            })
+            .collect();
+        reads.sort_by_key(|(before, _)| *before);
+        let Operation::Write(write) = self.write(edits) else { unreachable!("it makes a write") };
+        Operation::Transaction(Transaction { reads, write })
+    }
+
     fn read(&mut self, choice: Choice) -> Read {
         match choice {
             Choice::Contains => Read::Contains { key: self.key(Shape::Either), name: self.name() },
@@ -381,7 +416,7 @@ impl Generator<'_> {
             }
             (_, to) => to,
         };
-        Read::Scan { key, from, to, limit }
+        Read::Scan { key, from, to, limit, is_reverse: self.random.one_in(3) }
     }
 
     /// A write that the engine must refuse without doing anything.

@@ -12,7 +12,7 @@ mod outcome;
 pub use outcome::{Contents, Held, Outcome};
 
 use crate::model::{Limits, Model};
-use crate::operation::{Operation, Read};
+use crate::operation::{Operation, Read, Transaction, Write};
 use ironleaf::{Durability, ErrorKind};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +27,8 @@ pub enum Promise {
     Outcome,
     /// What is acknowledged is visible, and visibility never goes back.
     Visibility,
+    /// A transaction is as if it had run alone at its position.
+    Serialisable,
     /// Reads answer as of one position between their beginning and end.
     Read,
     /// What was acknowledged at a level survives what the level names.
@@ -51,9 +53,10 @@ pub enum Promise {
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Order,
         Self::Outcome,
+        Self::Serialisable,
         Self::Visibility,
         Self::Read,
         Self::Durability,
@@ -73,6 +76,7 @@ impl Promise {
         match self {
             Self::Order => "B1 order",
             Self::Outcome => "B1 outcome",
+            Self::Serialisable => "B1 serialisable",
             Self::Visibility => "B2 visibility",
             Self::Read => "B2 read",
             Self::Durability => "B3 durability",
@@ -93,6 +97,9 @@ impl Promise {
         match self {
             Self::Order => "commits have one order, without gaps, that respects real time",
             Self::Outcome => "writes do and answer what the model says at their position",
+            Self::Serialisable => {
+                "a transaction is as if it had run alone at its position, or a conflict with a reason"
+            }
             Self::Visibility => "what is acknowledged is visible, and visibility never goes back",
             Self::Read => "reads answer as of one position between their beginning and end",
             Self::Durability => "what was acknowledged at a level survives what the level names",
@@ -221,6 +228,17 @@ struct End {
 }
 
 impl Record {
+    /// Whether it may have written behind `position`.
+    fn may_be_behind(&self, position: u64) -> bool {
+        match self.end.as_ref().map(|end| &end.outcome) {
+            None => true,
+            Some(Outcome::Committed { position: at, .. } | Outcome::Transacted { position: at, .. }) => {
+                *at > position
+            }
+            Some(_) => false,
+        }
+    }
+
     /// A violation by this operation unless `kept`.
     fn keeps(&self, promise: Promise, kept: bool, what: impl FnOnce() -> String) -> Result<(), Violation> {
         if kept { Ok(()) } else { Err(Violation::new(promise, format!("{self} {}", what()))) }
@@ -232,6 +250,13 @@ impl fmt::Display for Record {
         let text = self.operation.to_string();
         write!(f, "operation {} of client {} (`{}`)", self.id, self.client, Shortened(&text, 90))
     }
+}
+
+/// Whether an operation writes to an object that a transaction reads.
+fn touches(record: &Record, transaction: &Transaction) -> bool {
+    let written = record.operation.as_write().into_iter().flat_map(|write| &write.edits);
+    let is_read = |key: &[u8]| transaction.reads.iter().any(|(_, read)| read.key() == Some(key));
+    written.into_iter().any(|edit| is_read(edit.key()))
 }
 
 /// A text, cut where it gets too long for one line.
@@ -415,6 +440,21 @@ impl History {
                 }
                 self.judge_commit(number, position, durability, after)
             }
+            (Operation::Transaction(transaction), Outcome::Transacted { position, .. }) => {
+                let (position, durability) = (*position, transaction.write.durability);
+                if transaction.write.is_empty() {
+                    let what = || format!("read position {position}, not {from} to {to}");
+                    return record.keeps(Promise::Serialisable, (from..=to).contains(&position), what);
+                }
+                self.judge_commit(number, position, durability, after)
+            }
+            (Operation::Transaction(transaction), Outcome::Failed { kind: ErrorKind::Conflict, .. }) => {
+                let has_reason = self.records.iter().enumerate().any(|(other, record)| {
+                    other != number && record.may_be_behind(from) && touches(record, transaction)
+                });
+                let what = || "conflicts, though nothing that it read was written meanwhile".to_owned();
+                record.keeps(Promise::Serialisable, has_reason, what)
+            }
             (Operation::Snapshot { slot }, Outcome::Snapshot { position }) => {
                 let what = || format!("is at position {position}, not {from} to {to}");
                 record.keeps(Promise::Snapshot, (from..=to).contains(position), what)?;
@@ -498,30 +538,38 @@ impl History {
             (Operation::Read(_) | Operation::SnapshotRead { .. } | Operation::Check, ErrorKind::Io) => {
                 return during.reads > 0;
             }
-            (Operation::Write(_) | Operation::Abandon { .. }, ErrorKind::Io) => return life.reads > 0,
+            (Operation::Write(_) | Operation::Abandon { .. } | Operation::Transaction(_), ErrorKind::Io) => {
+                return life.reads > 0;
+            }
             (Operation::Checkpoint, ErrorKind::Io) => return life.reads + life.changes > 0,
             (
-                Operation::Write(_) | Operation::Abandon { .. } | Operation::Checkpoint,
+                Operation::Write(_)
+                | Operation::Abandon { .. }
+                | Operation::Transaction(_)
+                | Operation::Checkpoint,
                 ErrorKind::DiskFull,
             ) => {
                 return life.full > 0;
             }
             (
-                Operation::Write(_) | Operation::Abandon { .. } | Operation::Checkpoint | Operation::Flush,
+                Operation::Write(_)
+                | Operation::Abandon { .. }
+                | Operation::Transaction(_)
+                | Operation::Checkpoint
+                | Operation::Flush,
                 ErrorKind::Poisoned | ErrorKind::DurabilityUnknown,
             ) => return life.changes > 0,
-            (Operation::Write(_) | Operation::Abandon { .. }, ErrorKind::ResourceExhausted) => {
+            (
+                Operation::Write(_) | Operation::Abandon { .. } | Operation::Transaction(_),
+                ErrorKind::ResourceExhausted,
+            ) => {
                 return self.is_tight;
             }
             _ => {}
         }
         match operation {
-            Operation::Write(write) | Operation::Abandon { write, .. } => match kind {
-                // Which state refused it is judged when the order is known.
-                ErrorKind::WrongKind => true,
-                ErrorKind::InvalidInput => self.model.is_invalid(&write.edits),
-                _ => false,
-            },
+            Operation::Write(write) | Operation::Abandon { write, .. } => self.may_be_refused(write, kind),
+            Operation::Transaction(transaction) => self.may_be_refused(&transaction.write, kind),
             Operation::Read(read) | Operation::SnapshotRead { read, .. } => match read {
                 Read::Get { key, .. }
                 | Read::Contains { key, .. }
@@ -530,6 +578,15 @@ impl History {
                 | Read::Scan { key, .. } => kind == ErrorKind::InvalidInput && key.is_empty(),
                 Read::Keys { .. } => false,
             },
+            _ => false,
+        }
+    }
+
+    fn may_be_refused(&self, write: &Write, kind: ErrorKind) -> bool {
+        match kind {
+            // Which state refused it is judged when the order is known.
+            ErrorKind::WrongKind => true,
+            ErrorKind::InvalidInput => self.model.is_invalid(&write.edits),
             _ => false,
         }
     }

@@ -72,7 +72,8 @@ impl Object {
     /// All names and values (empty for members), in order.
     #[must_use]
     pub fn entries(&self) -> Entries<'_> {
-        Entries { names: Some(self.range(Bound::Unbounded, Bound::Unbounded)), left: usize::MAX }
+        let names = Some(self.range(Bound::Unbounded, Bound::Unbounded));
+        Entries { names, left: usize::MAX, is_reverse: false }
     }
 }
 
@@ -85,6 +86,7 @@ enum Names<'a> {
 pub struct Entries<'a> {
     names: Option<Names<'a>>,
     left: usize,
+    is_reverse: bool,
 }
 
 impl<'a> Iterator for Entries<'a> {
@@ -93,8 +95,14 @@ impl<'a> Iterator for Entries<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         match self.names.as_mut()? {
-            Names::Fields(fields) => fields.next().map(|(name, value)| (name.as_slice(), &**value)),
-            Names::Members(members) => members.next().map(|name| (name.as_slice(), &[][..])),
+            Names::Fields(fields) => {
+                let next = if self.is_reverse { fields.next_back() } else { fields.next() };
+                next.map(|(name, value)| (name.as_slice(), &**value))
+            }
+            Names::Members(members) => {
+                let next = if self.is_reverse { members.next_back() } else { members.next() };
+                next.map(|name| (name.as_slice(), &[][..]))
+            }
         }
     }
 }
@@ -311,7 +319,13 @@ impl Model {
         }
     }
 
-    fn range_of(&self, key: &[u8], from: Option<&Vec<u8>>, to: &ScanEnd, limit: Option<u32>) -> Entries<'_> {
+    fn range_of(
+        &self,
+        key: &[u8],
+        (from, to): (Option<&Vec<u8>>, &ScanEnd),
+        limit: Option<u32>,
+        is_reverse: bool,
+    ) -> Entries<'_> {
         let lower = from.map_or(Bound::Unbounded, |name| Bound::Included(name.as_slice()));
         let upper = match to {
             ScanEnd::Open => Bound::Unbounded,
@@ -319,7 +333,8 @@ impl Model {
             ScanEnd::With(name) => Bound::Included(name.as_slice()),
         };
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-        Entries { names: self.objects.get(key).map(|object| object.range(lower, upper)), left: limit }
+        let names = self.objects.get(key).map(|object| object.range(lower, upper));
+        Entries { names, left: limit, is_reverse }
     }
 
     /// What the engine must answer.
@@ -338,8 +353,8 @@ impl Model {
             }),
             Read::Len { key } => Answer::Count(self.objects.get(key).map_or(0, Object::len) as u64),
             Read::Kind { key } => Answer::Kind(self.objects.get(key).map(Object::kind)),
-            Read::Scan { key, from, to, limit } => Answer::Entries(
-                self.range_of(key, from.as_ref(), to, *limit)
+            Read::Scan { key, from, to, limit, is_reverse } => Answer::Entries(
+                self.range_of(key, (from.as_ref(), to), *limit, *is_reverse)
                     .map(|(name, value)| (name.to_vec(), value.to_vec()))
                     .collect(),
             ),
@@ -360,8 +375,8 @@ impl Model {
     #[must_use]
     pub fn agrees(&self, read: &Read, answer: &Answer) -> bool {
         match (read, answer) {
-            (Read::Scan { key, from, to, limit }, Answer::Entries(found)) => self
-                .range_of(key, from.as_ref(), to, *limit)
+            (Read::Scan { key, from, to, limit, is_reverse }, Answer::Entries(found)) => self
+                .range_of(key, (from.as_ref(), to), *limit, *is_reverse)
                 .eq(found.iter().map(|(name, value)| (name.as_slice(), value.as_slice()))),
             (Read::Keys { prefix }, Answer::Keys(found)) => {
                 self.keys(prefix).eq(found.iter().map(|(key, kind)| (key.as_slice(), *kind)))

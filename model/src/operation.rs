@@ -14,10 +14,11 @@
 //! batch [EDIT; EDIT; …] [LEVEL]        the edits above, applied together
 //! abandon WRITE                        begins one of the above, and drops its future at its first suspension
 //! abandon at N WRITE                   the same at its N-th suspension
+//! transaction [READ; EDIT; READ; …] [LEVEL]    reads and edits (no counted ones), together or not at all
 //! get KEY FIELD    contains KEY NAME    len KEY    kind KEY
-//! scan KEY [FROM]..[[=]TO] [limit N]    keys PREFIX
+//! scan KEY [FROM]..[[=]TO] [limit N]    scan-reverse (from the last to the first)    keys PREFIX
 //! snapshot SLOT    drop-snapshot SLOT
-//! snapshot-get SLOT KEY FIELD           likewise snapshot-contains, -len, -kind, -scan, -keys
+//! snapshot-get SLOT KEY FIELD           likewise snapshot-contains, -len, -kind, -scan, -scan-reverse, -keys
 //! flush    checkpoint    check
 //! ```
 //!
@@ -45,6 +46,8 @@ pub enum Operation {
         /// At which of its suspensions, from 1.
         suspension: u32,
     },
+    /// Reads and edits in a transaction, and commits it.
+    Transaction(Transaction),
     /// Reads the present state.
     Read(Read),
     /// Takes a snapshot into a slot of the client, dropping the one that was there.
@@ -79,6 +82,15 @@ pub struct Write {
     pub edits: Vec<Edit>,
     /// The level.
     pub durability: Durability,
+}
+
+/// What a transaction does, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The reads, each with the number of edits before it.
+    pub reads: Vec<(usize, Read)>,
+    /// The edits, none of them counted, and the level.
+    pub write: Write,
 }
 
 /// One edit of a write.
@@ -125,7 +137,7 @@ pub enum Read {
     Contains { key: Vec<u8>, name: Vec<u8> },
     Len { key: Vec<u8> },
     Kind { key: Vec<u8> },
-    Scan { key: Vec<u8>, from: Option<Vec<u8>>, to: ScanEnd, limit: Option<u32> },
+    Scan { key: Vec<u8>, from: Option<Vec<u8>>, to: ScanEnd, limit: Option<u32>, is_reverse: bool },
     Keys { prefix: Vec<u8> },
 }
 
@@ -314,12 +326,36 @@ impl Write {
     }
 }
 
+impl Read {
+    /// The object that is read; `None` for a read of keys.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        match self {
+            Self::Get { key, .. }
+            | Self::Contains { key, .. }
+            | Self::Len { key }
+            | Self::Kind { key }
+            | Self::Scan { key, .. } => Some(key),
+            Self::Keys { .. } => None,
+        }
+    }
+}
+
+impl Transaction {
+    /// The reads behind so many edits.
+    pub fn reads_behind(&self, edits: usize) -> impl Iterator<Item = &Read> {
+        self.reads.iter().filter(move |(before, _)| *before == edits).map(|(_, read)| read)
+    }
+}
+
 impl Operation {
     /// What is written, if anything.
     #[must_use]
     pub fn as_write(&self) -> Option<&Write> {
         match self {
-            Self::Write(write) | Self::Abandon { write, .. } => Some(write),
+            Self::Write(write)
+            | Self::Abandon { write, .. }
+            | Self::Transaction(Transaction { write, .. }) => Some(write),
             _ => None,
         }
     }

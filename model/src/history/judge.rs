@@ -4,10 +4,10 @@
 //! stand where no other does, or nowhere. The assignments are tried one after another, the likely ones first, and what
 //! one did to the model is undone before the next.
 
-use super::{Contents, Promise, Record, Violation};
+use super::{Contents, End, Promise, Record, Violation};
 use crate::history::Outcome;
 use crate::model::{Mark, Model, Refusal};
-use crate::operation::{Operation, Read};
+use crate::operation::{Answer, Operation, Read, Transaction, Write};
 use ironleaf::ErrorKind;
 use std::collections::BTreeMap;
 
@@ -61,12 +61,18 @@ impl<'a> Judge<'a> {
         let (mut windows, mut unknown) = (Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
             match (&*record.operation, &record.end) {
-                (Operation::Write(write) | Operation::Abandon { write, .. }, None) => {
-                    if !write.is_empty() && !model.is_invalid(&write.edits) {
+                (operation, None) => {
+                    let is_unknown = |write: &Write| !write.is_empty() && !model.is_invalid(&write.edits);
+                    if operation.as_write().is_some_and(is_unknown) {
                         unknown.push((number, false));
                     }
                 }
-                (_, None) => {}
+                (Operation::Transaction(transaction), Some(End { outcome, .. }))
+                    if transaction.write.is_empty() && matches!(outcome, Outcome::Transacted { .. }) =>
+                {
+                    let Outcome::Transacted { position, .. } = *outcome else { continue };
+                    windows.push(Window { from: position, to: position, record: number });
+                }
                 (_, Some(end)) => match (&end.outcome, end.snapshot) {
                     (Outcome::Answered(_), Some(at)) => {
                         windows.push(Window { from: at, to: at, record: number })
@@ -187,7 +193,15 @@ impl<'a> Judge<'a> {
         let Some(write) = record.operation.as_write() else {
             return Err(wrong(Promise::Order, format!("got position {position}, but it writes nothing")));
         };
-        match (self.model.apply(&write.edits), record.end.as_ref().map(|end| &end.outcome)) {
+        let outcome = record.end.as_ref().map(|end| &end.outcome);
+        if let (Operation::Transaction(transaction), Some(Outcome::Transacted { answers, .. })) =
+            (&*record.operation, outcome)
+            && let Some(what) = misread(self.model, transaction, answers)
+        {
+            let what = format!("is not as if it had run alone at position {position}: {what}");
+            return Err(wrong(Promise::Serialisable, what));
+        }
+        match (self.model.apply(&write.edits), outcome) {
             (Ok(expected), Some(Outcome::Committed { outcomes, .. })) if expected != *outcomes => {
                 let expected = Outcome::Committed { position, outcomes: expected };
                 let found = Outcome::Committed { position, outcomes: outcomes.clone() };
@@ -251,6 +265,14 @@ impl<'a> Judge<'a> {
                 Promise::Read,
                 format!("answered {found}; the model differs {place} it says {}", expected(read)),
             ),
+            (Operation::Transaction(transaction), Some(Outcome::Transacted { answers, .. })) => {
+                let reads = transaction.reads.iter().map(|(_, read)| expected(read));
+                let differs = reads.zip(answers).find(|(expected, found)| *expected != **found);
+                let what = differs.map_or_else(String::new, |(expected, found)| {
+                    format!("read {found}; the model says {expected} {place}")
+                });
+                (Promise::Serialisable, what)
+            }
             (Operation::SnapshotRead { read, .. }, Some(Outcome::Answered(found))) => {
                 (Promise::Snapshot, format!("answered {found}; the model says {} {place}", expected(read)))
             }
@@ -266,9 +288,36 @@ fn is_explained(model: &mut Model, record: &Record) -> bool {
         (Operation::Read(read) | Operation::SnapshotRead { read, .. }, Some(Outcome::Answered(answer))) => {
             model.agrees(read, answer)
         }
-        (Operation::Write(write) | Operation::Abandon { write, .. }, Some(Outcome::Failed { .. })) => {
-            model.refuses_kind(&write.edits)
+        (Operation::Transaction(transaction), Some(Outcome::Transacted { answers, .. })) => {
+            transaction.reads.iter().zip(answers).all(|((_, read), answer)| model.agrees(read, answer))
+        }
+        (operation, Some(Outcome::Failed { .. })) => {
+            operation.as_write().is_none_or(|write| model.refuses_kind(&write.edits))
         }
         _ => true,
     }
+}
+
+/// What a transaction read that it could not have read if it had run alone on the present state. Changes nothing.
+fn misread(model: &mut Model, transaction: &Transaction, answers: &[Answer]) -> Option<String> {
+    let mark = model.mark();
+    let mut answers = answers.iter();
+    let mut wrong = None;
+    'steps: for at in 0..=transaction.write.edits.len() {
+        for read in transaction.reads_behind(at) {
+            let answer = answers.next();
+            if !answer.is_some_and(|answer| model.agrees(read, answer)) {
+                let found = answer.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                wrong = Some(format!("`{read}` answered {found}; the model says {}", model.answer(read)));
+                break 'steps;
+            }
+        }
+        if let Some(edit) = transaction.write.edits.get(at)
+            && model.apply(std::slice::from_ref(edit)).is_err()
+        {
+            break;
+        }
+    }
+    model.undo_to(mark);
+    wrong
 }

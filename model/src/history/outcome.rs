@@ -15,6 +15,13 @@ pub enum Outcome {
         /// What was there before, for each counted edit.
         outcomes: Vec<Option<Vec<u8>>>,
     },
+    /// A transaction was acknowledged.
+    Transacted {
+        /// Its place in the order; without edits, the position that it read.
+        position: u64,
+        /// What its reads answered, in order.
+        answers: Vec<Answer>,
+    },
     /// A read was answered.
     Answered(Answer),
     /// A snapshot was taken.
@@ -60,6 +67,13 @@ impl fmt::Display for Outcome {
                         if at == 0 { "; before:" } else { "," },
                         OrAbsent(outcome.as_deref())
                     )?;
+                }
+                Ok(())
+            }
+            Self::Transacted { position, answers } => {
+                write!(f, "committed at {position}")?;
+                for (at, answer) in answers.iter().enumerate() {
+                    write!(f, "{} {answer}", if at == 0 { "; read:" } else { "," })?;
                 }
                 Ok(())
             }

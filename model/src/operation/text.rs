@@ -1,6 +1,6 @@
 //! The one-line text form of operations.
 
-use super::{Edit, NameRange, Operation, Read, ScanEnd, ValueStem, Write, repeat_to};
+use super::{Edit, NameRange, Operation, Read, ScanEnd, Transaction, ValueStem, Write, repeat_to};
 use ironleaf::Durability;
 use std::fmt;
 use std::str::FromStr;
@@ -9,6 +9,11 @@ use std::str::FromStr;
 const REPEAT_BYTES_MAX: u64 = 1 << 20;
 /// Most names that one range may stand for.
 const RANGE_LEN_MAX: u32 = 100_000;
+
+const EDITS: &str = "set, insert, put, add, remove, take, delete, set-many, put-many and remove-many";
+const OPERATIONS: &str = "set, insert, put, add, remove, take, delete, set-many, put-many, remove-many, batch, \
+    transaction, abandon, get, contains, len, kind, scan, scan-reverse, keys, snapshot, drop-snapshot, snapshot-get \
+    and so on, flush, checkpoint and check";
 
 /// A line that is not an operation: where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -305,7 +310,7 @@ impl Parser<'_> {
             let start = self.start;
             let edit = self.edit(&verb)?;
             edits.push(edit.ok_or_else(|| {
-                self.tokens.error(start, format!("`{verb}` is no edit; set, put, remove, delete, … are"))
+                self.tokens.error(start, format!("`{verb}` is no edit; there are {EDITS}"))
             })?);
             if !self.takes_sign(";")? && self.peek()? != Some(&Token::Sign("]")) {
                 let found = self.next()?;
@@ -319,7 +324,35 @@ impl Parser<'_> {
         Ok(Write { edits, durability })
     }
 
-    fn scan(&mut self) -> Result<Read, ParseError> {
+    fn transaction(&mut self) -> Result<Transaction, ParseError> {
+        self.sign("[")?;
+        let (mut reads, mut edits) = (Vec::new(), Vec::new());
+        while !self.takes_sign("]")? {
+            let verb = self.verb("a read, an edit or `]`")?;
+            let start = self.start;
+            if verb != "keys"
+                && let Some(read) = self.read(&verb)?
+            {
+                reads.push((edits.len(), read));
+            } else if let Some(edit) = self.edit(&verb)?.filter(|edit| !edit.is_counted()) {
+                edits.push(edit);
+            } else {
+                let message = format!(
+                    "`{verb}` has no place in a transaction; get, contains, len, kind, scan, scan-reverse, set, \
+                     put, remove, delete, set-many, put-many and remove-many have"
+                );
+                return Err(self.tokens.error(start, message));
+            }
+            if !self.takes_sign(";")? && self.peek()? != Some(&Token::Sign("]")) {
+                let found = self.next()?;
+                return Err(self.unexpected("`;` or `]`", found));
+            }
+        }
+        let durability = self.level()?;
+        Ok(Transaction { reads, write: Write { edits, durability } })
+    }
+
+    fn scan(&mut self, is_reverse: bool) -> Result<Read, ParseError> {
         let key = self.word("a key")?;
         let from = match self.peek()? {
             Some(Token::Word { .. }) => Some(self.word("the first name")?),
@@ -336,7 +369,7 @@ impl Parser<'_> {
             found => return Err(self.unexpected("a range such as `..`, `a..`, `a..b` or `a..=b`", found)),
         };
         let limit = match self.peek()? {
-            None => None,
+            None | Some(Token::Sign(";" | "]")) => None,
             Some(_) => {
                 match self.next()? {
                     Some(Token::Word { bytes, quoted: false, .. }) if bytes == b"limit" => {}
@@ -345,7 +378,7 @@ impl Parser<'_> {
                 Some(self.number("a number of entries")?)
             }
         };
-        Ok(Read::Scan { key, from, to, limit })
+        Ok(Read::Scan { key, from, to, limit, is_reverse })
     }
 
     /// The read that `verb` begins; `None` if it begins none.
@@ -355,7 +388,8 @@ impl Parser<'_> {
             "contains" => Read::Contains { key: self.word("a key")?, name: self.word("a field or member")? },
             "len" => Read::Len { key: self.word("a key")? },
             "kind" => Read::Kind { key: self.word("a key")? },
-            "scan" => self.scan()?,
+            "scan" => self.scan(false)?,
+            "scan-reverse" => self.scan(true)?,
             "keys" => Read::Keys { prefix: self.word("a prefix (\"\" for all keys)")? },
             _ => return Ok(None),
         }))
@@ -384,9 +418,10 @@ impl Parser<'_> {
                 let start = self.start;
                 let write = self.write(&verb)?;
                 return write.map(|write| Operation::Abandon { write, suspension }).ok_or_else(|| {
-                    self.tokens.error(start, format!("`{verb}` is no write; set, put, batch, … are"))
+                    self.tokens.error(start, format!("`{verb}` is no write; there are batch, {EDITS}"))
                 });
             }
+            "transaction" => return Ok(Operation::Transaction(self.transaction()?)),
             "snapshot" => return Ok(Operation::Snapshot { slot: self.number(SLOT)? }),
             "drop-snapshot" => return Ok(Operation::DropSnapshot { slot: self.number(SLOT)? }),
             "flush" => return Ok(Operation::Flush),
@@ -401,16 +436,14 @@ impl Parser<'_> {
             return Ok(Operation::Read(read));
         }
         if let Some(rest) = verb.strip_prefix("snapshot-")
-            && ["get", "contains", "len", "kind", "scan", "keys"].contains(&rest)
+            && ["get", "contains", "len", "kind", "scan", "scan-reverse", "keys"].contains(&rest)
         {
             let slot = self.number(SLOT)?;
             if let Some(read) = self.read(rest)? {
                 return Ok(Operation::SnapshotRead { slot, read });
             }
         }
-        Err(self
-            .tokens
-            .error(start, format!("`{verb}` is no operation; set, batch, get, scan, flush, … are")))
+        Err(self.tokens.error(start, format!("`{verb}` is no operation; there are {OPERATIONS}")))
     }
 }
 
@@ -506,6 +539,34 @@ impl fmt::Display for Edit {
     }
 }
 
+/// The level behind a write.
+fn write_level(f: &mut fmt::Formatter<'_>, level: Durability) -> fmt::Result {
+    f.write_str(match level {
+        Durability::Synced => "",
+        Durability::Written => " written",
+        Durability::Buffered => " buffered",
+    })
+}
+
+impl fmt::Display for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("transaction [")?;
+        let mut separator = "";
+        for at in 0..=self.write.edits.len() {
+            for read in self.reads_behind(at) {
+                write!(f, "{separator}{read}")?;
+                separator = "; ";
+            }
+            if let Some(edit) = self.write.edits.get(at) {
+                write!(f, "{separator}{edit}")?;
+                separator = "; ";
+            }
+        }
+        f.write_str("]")?;
+        write_level(f, self.write.durability)
+    }
+}
+
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.edits.as_slice() {
@@ -518,11 +579,7 @@ impl fmt::Display for Write {
                 f.write_str("]")?;
             }
         }
-        match self.durability {
-            Durability::Synced => Ok(()),
-            Durability::Written => f.write_str(" written"),
-            Durability::Buffered => f.write_str(" buffered"),
-        }
+        write_level(f, self.durability)
     }
 }
 
@@ -534,7 +591,7 @@ impl Read {
             }
             Self::Len { key } | Self::Kind { key } => write!(f, "{}", Word(key)),
             Self::Keys { prefix } => write!(f, "{}", Word(prefix)),
-            Self::Scan { key, from, to, limit } => {
+            Self::Scan { key, from, to, limit, .. } => {
                 write!(f, "{} ", Word(key))?;
                 if let Some(from) = from {
                     write!(f, "{}", Word(from))?;
@@ -557,7 +614,8 @@ impl Read {
             Self::Contains { .. } => "contains",
             Self::Len { .. } => "len",
             Self::Kind { .. } => "kind",
-            Self::Scan { .. } => "scan",
+            Self::Scan { is_reverse: false, .. } => "scan",
+            Self::Scan { is_reverse: true, .. } => "scan-reverse",
             Self::Keys { .. } => "keys",
         }
     }
@@ -576,6 +634,7 @@ impl fmt::Display for Operation {
             Self::Write(write) => write!(f, "{write}"),
             Self::Abandon { write, suspension: 1 } => write!(f, "abandon {write}"),
             Self::Abandon { write, suspension } => write!(f, "abandon at {suspension} {write}"),
+            Self::Transaction(transaction) => write!(f, "{transaction}"),
             Self::Read(read) => write!(f, "{read}"),
             Self::Snapshot { slot } => write!(f, "snapshot {slot}"),
             Self::SnapshotRead { slot, read } => {

@@ -493,6 +493,12 @@ pub(super) fn digest(outcome: &Outcome) -> u64 {
                 }
             }
         }
+        Outcome::Transacted { position, answers } => {
+            put(27, &position.to_le_bytes());
+            for answer in answers {
+                put(28, &digest(&Outcome::Answered(answer.clone())).to_le_bytes());
+            }
+        }
         Outcome::Answered(Answer::Value(None)) => put(2, &[]),
         Outcome::Answered(Answer::Value(Some(value))) => put(3, value),
         Outcome::Answered(Answer::Present(present)) => put(4, &[u8::from(*present)]),

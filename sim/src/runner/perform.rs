@@ -1,9 +1,10 @@
 //! Carries out operations through the engine's public interface.
 
-use ironleaf::{Commit, Database, Error, ErrorKind, Snapshot};
-use ironleaf_model::operation::ScanEnd;
+use ironleaf::{Commit, Cursor, Database, Error, ErrorKind, Snapshot};
+use ironleaf_model::operation::{Action, ScanEnd, Transaction};
 use ironleaf_model::{Answer, Contents, Held, Operation, Outcome, Read, Sample};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::ops::Bound;
 use std::pin::pin;
@@ -29,6 +30,7 @@ pub(super) async fn perform(
                 Some(ended) => ended.map(committed),
             }
         }
+        Operation::Transaction(transaction) => transact(database, transaction).await,
         Operation::Read(read) => answer(View::Present(database), read).await.map(Outcome::Answered),
         Operation::Snapshot { slot } => {
             let snapshot = database.snapshot();
@@ -54,6 +56,31 @@ fn committed(commit: Commit) -> Outcome {
     Outcome::Committed { position: commit.position.0, outcomes: commit.outcomes }
 }
 
+async fn transact(database: &Database, steps: &Transaction) -> Result<Outcome, Error> {
+    let mut transaction = database.transaction();
+    transaction.durability(steps.write.durability);
+    let mut answers = Vec::new();
+    for at in 0..=steps.write.edits.len() {
+        for read in steps.reads_behind(at) {
+            answers.push(answer(View::Transaction(&mut transaction), read).await?);
+        }
+        if let Some(edit) = steps.write.edits.get(at) {
+            let edited: Result<(), Infallible> = edit.try_for_each(|action| {
+                match action {
+                    Action::Set(field, value) => transaction.set(edit.key(), field, value),
+                    Action::Put(member) => transaction.put(edit.key(), member),
+                    Action::Remove(name) => transaction.remove(edit.key(), name),
+                    Action::Delete => transaction.delete(edit.key()),
+                };
+                Ok(())
+            });
+            let Ok(()) = edited;
+        }
+    }
+    let commit = transaction.commit().await?;
+    Ok(Outcome::Transacted { position: commit.position.0, answers })
+}
+
 /// Drops a future at one of its suspensions, counted from 1.
 async fn up_to_suspension<T>(suspension: u32, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
@@ -75,18 +102,19 @@ pub(super) async fn check(database: &Database) -> Result<Vec<String>, Error> {
 }
 
 /// What a read is made on.
-#[derive(Clone, Copy)]
 enum View<'a> {
     Present(&'a Database),
     Snapshot(&'a Snapshot),
+    Transaction(&'a mut ironleaf::Transaction),
 }
 
-/// Calls the same method on either.
+/// Calls the same method on each.
 macro_rules! on {
     ($view:expr, |$it:ident| $call:expr) => {
         match $view {
             View::Present($it) => $call,
             View::Snapshot($it) => $call,
+            View::Transaction($it) => $call,
         }
     };
 }
@@ -97,7 +125,7 @@ async fn answer(view: View<'_>, read: &Read) -> Result<Answer, Error> {
         Read::Contains { key, name } => on!(view, |it| it.contains(key, name).await).map(Answer::Present),
         Read::Len { key } => on!(view, |it| it.len(key).await).map(Answer::Count),
         Read::Kind { key } => on!(view, |it| it.kind(key).await).map(Answer::Kind),
-        Read::Scan { key, from, to, limit } => {
+        Read::Scan { key, from, to, limit, is_reverse } => {
             let lower = from.clone().map_or(Bound::Unbounded, Bound::Included);
             let upper = match to {
                 ScanEnd::Open => Bound::Unbounded,
@@ -105,10 +133,14 @@ async fn answer(view: View<'_>, read: &Read) -> Result<Answer, Error> {
                 ScanEnd::With(name) => Bound::Included(name.clone()),
             };
             let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-            entries(view, key, (lower, upper), limit).await.map(Answer::Entries)
+            entries(view, key, (lower, upper), limit, *is_reverse).await.map(Answer::Entries)
         }
         Read::Keys { prefix } => {
-            let mut scan = on!(view, |it| it.keys(prefix));
+            let mut scan = match view {
+                View::Present(database) => database.keys(prefix),
+                View::Snapshot(snapshot) => snapshot.keys(prefix),
+                View::Transaction(_) => unreachable!("the grammar has no such read in a transaction"),
+            };
             let mut keys = Vec::new();
             while let Some(key) = scan.next().await? {
                 keys.push(key);
@@ -122,18 +154,31 @@ async fn answer(view: View<'_>, read: &Read) -> Result<Answer, Error> {
     }
 }
 
+/// Entries after which the scan of a snapshot is put away and gone on with from its cursor.
+const PIECE: usize = 3;
+
 async fn entries(
     view: View<'_>,
     key: &[u8],
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     limit: usize,
+    is_reverse: bool,
 ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-    let mut scan = on!(view, |it| it.scan(key, range));
+    let resumed_on = match &view {
+        View::Snapshot(snapshot) => Some(*snapshot),
+        _ => None,
+    };
+    let mut scan = on!(view, |it| if is_reverse { it.scan_reverse(key, range) } else { it.scan(key, range) });
     let mut entries = Vec::new();
     while entries.len() < limit
         && let Some(entry) = scan.next().await?
     {
         entries.push(entry);
+        if entries.len().is_multiple_of(PIECE)
+            && let Some(snapshot) = resumed_on
+        {
+            scan = snapshot.resume(&Cursor::from_bytes(&scan.cursor().to_bytes())?);
+        }
     }
     Ok(entries)
 }
@@ -145,7 +190,7 @@ pub(super) async fn read_everything(database: &Database) -> Result<Contents, Err
     while let Some((key, kind)) = keys.next().await? {
         let len = database.len(&key).await?;
         let everything = (Bound::Unbounded, Bound::Unbounded);
-        let entries = entries(View::Present(database), &key, everything, usize::MAX).await?;
+        let entries = entries(View::Present(database), &key, everything, usize::MAX, false).await?;
         contents.0.push(Held { key, kind, len, entries });
     }
     Ok(contents)

@@ -12,6 +12,10 @@ use ironleaf_model::operation::ScanEnd;
 use ironleaf_model::{Answer, Edit, Operation, Outcome, Promise, Read, Violation, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Long after every delay that a wake-up can get.
+const LEARNT: Duration = Duration::from_millis(100);
 
 /// Operations of the probe are numbered from here.
 const FIRST_ID: u32 = 900_001;
@@ -19,6 +23,8 @@ const FIRST_ID: u32 = 900_001;
 /// Ends the faults and tries everything once.
 pub(super) async fn probe(shared: &Shared, database: &Database, handle: &Handle) -> Result<(), Failure> {
     shared.trouble.end();
+    // Whoever drives an operation that has failed may be delayed, and learns of it only then.
+    handle.sleep(LEARNT).await;
     let number = shared.lock().recoveries;
     let mut probe = Probe { shared, database, handle, next_id: FIRST_ID };
     let unsafe_before = shared.trouble.so_far().unsafe_changes - shared.lock().unsafe_changes_before;
@@ -43,7 +49,7 @@ pub(super) async fn probe(shared: &Shared, database: &Database, handle: &Handle)
     }
     let Outcome::Answered(Answer::Keys(keys)) = probe.ask(keys()).await? else { return Ok(()) };
     for (key, _) in keys {
-        let scan = Read::Scan { key, from: None, to: ScanEnd::Open, limit: None };
+        let scan = Read::Scan { key, from: None, to: ScanEnd::Open, limit: None, is_reverse: false };
         probe.ask(Operation::Read(scan)).await?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What an operation may be replaced by.
 
-use ironleaf_model::operation::{NameRange, ScanEnd};
+use ironleaf_model::operation::{NameRange, ScanEnd, Transaction};
 use ironleaf_model::{Edit, Operation, Read, Write};
 
 /// Values are not made shorter than this.
@@ -19,6 +19,7 @@ pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
             let simpler = simpler.map(|write| Operation::Abandon { write, suspension });
             std::iter::once(as_write).chain(earlier).chain(simpler).collect()
         }
+        Operation::Transaction(transaction) => simpler_transactions(transaction),
         Operation::Read(read) => simpler_reads(read).into_iter().map(Operation::Read).collect(),
         Operation::SnapshotRead { slot, read } => simpler_reads(read)
             .into_iter()
@@ -26,6 +27,28 @@ pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// Its write alone, and itself with one read or one edit less.
+fn simpler_transactions(transaction: &Transaction) -> Vec<Operation> {
+    let Transaction { reads, write } = transaction;
+    let mut simpler = Vec::new();
+    if !write.edits.is_empty() {
+        simpler.push(Operation::Write(write.clone()));
+    }
+    for removed in 0..reads.len() {
+        let mut reads = reads.clone();
+        reads.remove(removed);
+        simpler.push(Operation::Transaction(Transaction { reads, write: write.clone() }));
+    }
+    for removed in 0..write.edits.len() {
+        let mut write = write.clone();
+        write.edits.remove(removed);
+        let before = |edits: usize| if edits > removed { edits - 1 } else { edits };
+        let reads = reads.iter().map(|(edits, read)| (before(*edits), read.clone())).collect();
+        simpler.push(Operation::Transaction(Transaction { reads, write }));
+    }
+    simpler
 }
 
 fn simpler_writes(write: &Write) -> Vec<Write> {
@@ -111,8 +134,11 @@ fn narrower(range: &NameRange) -> Vec<NameRange> {
 
 fn simpler_reads(read: &Read) -> Vec<Read> {
     match read {
-        Read::Scan { key, from, to, limit } if from.is_some() || limit.is_some() || *to != ScanEnd::Open => {
-            vec![Read::Scan { key: key.clone(), from: None, to: ScanEnd::Open, limit: None }]
+        Read::Scan { key, from, to, limit, is_reverse }
+            if from.is_some() || limit.is_some() || *to != ScanEnd::Open || *is_reverse =>
+        {
+            let (key, to) = (key.clone(), ScanEnd::Open);
+            vec![Read::Scan { key, from: None, to, limit: None, is_reverse: false }]
         }
         Read::Keys { prefix } if !prefix.is_empty() => vec![Read::Keys { prefix: Vec::new() }],
         _ => Vec::new(),
