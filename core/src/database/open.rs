@@ -125,7 +125,7 @@ impl Opening {
         let writer = self.page_writer(&store);
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let first = ManifestEdit::default();
-        let (manifest, log) = self.begin_epoch(database, 1, next_slot, first).await?;
+        let (manifest, log) = self.begin_epoch(database, 1, (next_slot, None), first).await?;
         Ok(Start { store, writer, manifest, log, catalog: None, lsn: Lsn(0) })
     }
 
@@ -210,7 +210,9 @@ impl Opening {
             }
         };
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
-        let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, next_slot, edit).await?;
+        let place = replay.newest_file().filter(|_| planted!("recovery-overwrites-log"));
+        let place = place.map_or((next_slot, None), |(slot, file)| (slot, Some(file)));
+        let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, place, edit).await?;
         store.release(retired);
         self.clean_up(replay.into_files(), &log, &store, &writer, (names, state.next_page_segment)).await?;
         Ok(Start { store, writer, manifest, log, catalog, lsn })
@@ -300,7 +302,7 @@ impl Opening {
         &self,
         database: [u8; 16],
         number: u64,
-        slot: u64,
+        (slot, recycled): (u64, Option<Arc<dyn File>>),
         mut edit: ManifestEdit,
     ) -> Result<(Manifest, Log)> {
         let epoch = self.env.random_u64();
@@ -313,7 +315,7 @@ impl Opening {
             manifest_edit: 0,
         };
         self.sync_parent(number).await?;
-        let first = prepare_segment(&self.env, &self.path, &header, slot, None).await?;
+        let first = prepare_segment(&self.env, &self.path, &header, slot, recycled).await?;
         edit.log = LogPosition { segment: header.index, offset: RECORDS_START };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
         let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);

@@ -276,7 +276,12 @@ impl Log {
         let future = Box::pin(async move {
             env.point("log written").await;
             for segment in segments {
-                segment.file.sync_data().await?;
+                let synced = segment.file.sync_data().await;
+                if planted!("failed-sync-retried") && synced.is_err() {
+                    segment.file.sync_data().await?;
+                    continue;
+                }
+                synced?;
             }
             Ok(())
         });
@@ -310,6 +315,9 @@ impl Log {
                     tail.syncing = Flight::None;
                 }
                 drop(tail);
+                if planted!("failed-write-forgotten") && journey.stage == Stage::Writing {
+                    return self.landed.notify_waiters();
+                }
                 self.poison(&error.into());
             }
         }
@@ -496,7 +504,7 @@ pub(crate) async fn prepare_segment(
         None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
     if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
-        if error.kind() == ErrorKind::DiskFull {
+        if error.kind() == ErrorKind::DiskFull && !planted!("full-disk-leaves-log") {
             // Nothing names the file: it must not take space from those who free some.
             let _ = env.disk.remove(&path).await;
         }
