@@ -101,8 +101,8 @@ impl Checkpointer {
         let mut rounds = self.engine.store.table.lock().segments.len();
         let asked = self.engine.state.load().active.visible();
         self.checkpoint().await?;
-        while self.engine.state.load().root.lsn < asked {
-            // That one was of edits that were frozen before.
+        if self.engine.state.load().root.lsn < asked {
+            // That one was of edits that were frozen before; this one is of what was active then.
             self.checkpoint().await?;
         }
         while rounds > 0 && self.has_sparse_segments() {

@@ -318,7 +318,7 @@ impl Opening {
         let first = prepare_segment(&self.env, &self.path, &header, slot, recycled).await?;
         edit.log = LogPosition { segment: header.index, offset: RECORDS_START };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
-        let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);
+        let log = Log::new(self.env.clone(), &self.path, &header, (first, edit.lsn), self.reserve_bytes());
         log.note_manifest_edit(number);
         Ok((manifest, log))
     }
@@ -369,6 +369,11 @@ impl Opening {
 
     fn page_writer(&self, store: &Arc<PageStore>) -> PageWriter {
         PageWriter::new(store.clone(), self.options.page_bytes, self.options.page_segment_bytes)
+    }
+
+    /// A log segment for who removes and one for an open, and pages of half a memtable.
+    fn reserve_bytes(&self) -> u64 {
+        2 * self.options.log_segment_bytes as u64 + self.options.memory_bytes as u64 / 8
     }
 
     /// Bytes that one of the two memtables may take.

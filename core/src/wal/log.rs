@@ -120,7 +120,13 @@ enum Stage {
 
 impl Log {
     /// A log whose first segment, `first`, is durable, and whose next position follows `last`.
-    pub(crate) fn new(env: Env, directory: &Path, header: &SegmentHeader, first: Segment, last: Lsn) -> Self {
+    pub(crate) fn new(
+        env: Env,
+        directory: &Path,
+        header: &SegmentHeader,
+        (first, last): (Segment, Lsn),
+        reserve_bytes: u64,
+    ) -> Self {
         let first = Arc::new(first);
         let tail = Tail {
             offset: RECORDS_START,
@@ -156,7 +162,7 @@ impl Log {
             landed: Notify::new(),
             spare_wanted: Notify::new(),
             spare_answered: Notify::new(),
-            reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), 2 * header.bytes)),
+            reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), reserve_bytes)),
             manifest_edit: AtomicU64::new(header.manifest_edit),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
