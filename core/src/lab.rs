@@ -62,6 +62,42 @@ pub struct Planted {
 /// Every planted bug.
 pub const PLANTED: &[Planted] = &[
     Planted {
+        name: "page-growth-not-synced",
+        number: 1,
+        family: "crash",
+        mechanism: "a page segment that grows is not synced before the manifest names its new pages",
+    },
+    Planted {
+        name: "recovery-overwrites-log",
+        number: 2,
+        family: "crash",
+        mechanism: "recovery begins its own log in a segment that it replayed, before its result is durable",
+    },
+    Planted {
+        name: "failed-write-forgotten",
+        number: 3,
+        family: "faults",
+        mechanism: "a failed write of the log does not poison; later commits and a close report success",
+    },
+    Planted {
+        name: "check-drops-memtable",
+        number: 4,
+        family: "crash",
+        mechanism: "a check reads everything from the disk again and drops what is visible and not yet in pages",
+    },
+    Planted {
+        name: "new-manifest-considered",
+        number: 5,
+        family: "crash",
+        mechanism: "a new manifest that was not renamed yet is read at open, however far it was written",
+    },
+    Planted {
+        name: "torn-tail-decoded",
+        number: 8,
+        family: "crash",
+        mechanism: "a log record is decoded without a look at the checksum of its payload",
+    },
+    Planted {
         name: "recovered-pages-not-synced",
         number: 14,
         family: "crash",
@@ -86,6 +122,12 @@ pub const PLANTED: &[Planted] = &[
         mechanism: "a sync covers the newest log segment and forgets the older ones",
     },
     Planted {
+        name: "full-disk-leaves-log",
+        number: 20,
+        family: "faults",
+        mechanism: "a full disk leaves a log file without a header behind, and no open gets past it",
+    },
+    Planted {
         name: "first-manifest-not-synced",
         number: 21,
         family: "crash",
@@ -96,6 +138,12 @@ pub const PLANTED: &[Planted] = &[
         number: 37,
         family: "crash",
         mechanism: "a commit is acknowledged when it is written, before it is synced",
+    },
+    Planted {
+        name: "failed-sync-retried",
+        number: 38,
+        family: "faults",
+        mechanism: "a failed sync of the log is tried again, and believed when it reports success",
     },
     Planted {
         name: "rename-without-directory-sync",

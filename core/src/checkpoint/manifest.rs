@@ -155,7 +155,15 @@ impl ManifestState {
 
     /// Reads the manifest in `directory`; `None` if there is none. Writes nothing.
     pub(crate) async fn read(env: &Env, directory: &Path) -> Result<Option<Self>> {
-        let read = Self::read_file(env, directory).await;
+        let new = if planted!("new-manifest-considered") {
+            Self::read_file(env, &directory.join(MANIFEST_NEW)).await?
+        } else {
+            None
+        };
+        if new.is_some() {
+            return Ok(new);
+        }
+        let read = Self::read_file(env, &directory.join(MANIFEST)).await;
         if planted!("empty-manifest-is-new") && read.is_err() {
             return Ok(None);
         }
@@ -167,16 +175,15 @@ impl ManifestState {
         record::is_unused_or_begins_with(file, MAGIC).await
     }
 
-    async fn read_file(env: &Env, directory: &Path) -> Result<Option<Self>> {
-        let path = directory.join(MANIFEST);
-        let file = match env.disk.open(&path, OpenMode::Read).await {
+    async fn read_file(env: &Env, path: &Path) -> Result<Option<Self>> {
+        let file = match env.disk.open(path, OpenMode::Read).await {
             Ok(file) => file,
             Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let len = file.len().await?;
         let sector = file.read_at(0, len.min(SECTOR_BYTES) as usize).await?;
-        let (mut state, binding) = decode_header(&path, &sector)?;
+        let (mut state, binding) = decode_header(path, &sector)?;
         let mut reader = RecordReader::new(file, len, binding);
         let mut offset = SECTOR_BYTES;
         let mut next = None;

@@ -82,7 +82,11 @@ impl Checkpointer {
                     }
                 }
                 Command::Check(answer) => {
-                    let _ = answer.send(self.engine.verify().await);
+                    let report = self.engine.verify().await;
+                    if planted!("check-drops-memtable") && self.frozen.is_none() {
+                        self.engine.drop_edits();
+                    }
+                    let _ = answer.send(report);
                 }
                 Command::Stop(answer) => {
                     let _ = answer.send(());
@@ -97,8 +101,8 @@ impl Checkpointer {
         let mut rounds = self.engine.store.table.lock().segments.len();
         let asked = self.engine.state.load().active.visible();
         self.checkpoint().await?;
-        while self.engine.state.load().root.lsn < asked {
-            // That one was of edits that were frozen before.
+        if self.engine.state.load().root.lsn < asked {
+            // That one was of edits that were frozen before; this one is of what was active then.
             self.checkpoint().await?;
         }
         while rounds > 0 && self.has_sparse_segments() {
@@ -335,6 +339,14 @@ impl Checkpointer {
 }
 
 impl Engine {
+    /// What the planted bug does that reads everything from the disk again.
+    fn drop_edits(&self) {
+        let _tail = self.log.lock();
+        let state = self.state.load_full();
+        let active = Arc::new(Memtable::new(state.active.visible(), self.memtable_seed));
+        self.state.store(Arc::new(ReadState { active, frozen: None, root: state.root.clone() }));
+    }
+
     /// Puts an empty memtable in the place of the active one. `None` if that is empty already, unless the caller has
     /// something to do `also_empty`.
     fn freeze(&self, also_empty: bool) -> Option<Frozen> {

@@ -261,8 +261,8 @@ impl Database {
     /// Writes everything that was committed before the call into pages, so that the log before it is not needed.
     ///
     /// # Errors
-    /// `DiskFull` (nothing is lost; try again), `Poisoned`, `Closed`. `Corruption`, `DurabilityUnknown` and `Io` poison
-    /// the database: no more writes, and reopening tells what survived.
+    /// `DiskFull`, and `Io` of a read (nothing is lost; try again), `Poisoned`, `Closed`. `Corruption`,
+    /// `DurabilityUnknown` and any other `Io` poison the database: no more writes, and reopening tells what survived.
     pub async fn checkpoint(&self) -> Result<()> {
         self.ask(|answer| Command::Checkpoint(Some(answer))).await?
     }

@@ -155,7 +155,7 @@ impl Opening {
         let writer = self.page_writer(&store);
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
         let first = ManifestEdit::default();
-        let (manifest, log) = self.begin_epoch(database, 1, next_slot, first).await?;
+        let (manifest, log) = self.begin_epoch(database, 1, (next_slot, None), first).await?;
         Ok(Start { store, writer, manifest, log, catalog: None, lsn: Lsn(0) })
     }
 
@@ -240,7 +240,9 @@ impl Opening {
             }
         };
         let next_slot = names.iter().filter_map(|name| segment_slot(name)).max().map_or(0, |slot| slot + 1);
-        let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, next_slot, edit).await?;
+        let place = replay.newest_file().filter(|_| planted!("recovery-overwrites-log"));
+        let place = place.map_or((next_slot, None), |(slot, file)| (slot, Some(file)));
+        let (manifest, log) = self.begin_epoch(state.database, state.edit + 1, place, edit).await?;
         store.release(retired);
         self.clean_up(replay.into_files(), &log, &store, &writer, (names, state.next_page_segment)).await?;
         Ok(Start { store, writer, manifest, log, catalog, lsn })
@@ -330,7 +332,7 @@ impl Opening {
         &self,
         database: [u8; 16],
         number: u64,
-        slot: u64,
+        (slot, recycled): (u64, Option<Arc<dyn File>>),
         mut edit: ManifestEdit,
     ) -> Result<(Manifest, Log)> {
         let epoch = self.env.random_u64();
@@ -343,10 +345,10 @@ impl Opening {
             manifest_edit: 0,
         };
         self.sync_parent(number).await?;
-        let first = prepare_segment(&self.env, &self.path, &header, slot, None).await?;
+        let first = prepare_segment(&self.env, &self.path, &header, slot, recycled).await?;
         edit.log = LogPosition { segment: header.index, offset: RECORDS_START };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
-        let log = Log::new(self.env.clone(), &self.path, &header, first, edit.lsn);
+        let log = Log::new(self.env.clone(), &self.path, &header, (first, edit.lsn), self.reserve_bytes());
         log.note_manifest_edit(number);
         Ok((manifest, log))
     }
@@ -397,6 +399,11 @@ impl Opening {
 
     fn page_writer(&self, store: &Arc<PageStore>) -> PageWriter {
         PageWriter::new(store.clone(), self.options.page_bytes, self.options.page_segment_bytes)
+    }
+
+    /// A log segment for who removes and one for an open, and pages of half a memtable.
+    fn reserve_bytes(&self) -> u64 {
+        2 * self.options.log_segment_bytes as u64 + self.options.memory_bytes as u64 / 8
     }
 
     /// Bytes that one of the two memtables may take.

@@ -120,7 +120,13 @@ enum Stage {
 
 impl Log {
     /// A log whose first segment, `first`, is durable, and whose next position follows `last`.
-    pub(crate) fn new(env: Env, directory: &Path, header: &SegmentHeader, first: Segment, last: Lsn) -> Self {
+    pub(crate) fn new(
+        env: Env,
+        directory: &Path,
+        header: &SegmentHeader,
+        (first, last): (Segment, Lsn),
+        reserve_bytes: u64,
+    ) -> Self {
         let first = Arc::new(first);
         let tail = Tail {
             offset: RECORDS_START,
@@ -156,7 +162,7 @@ impl Log {
             landed: Notify::new(),
             spare_wanted: Notify::new(),
             spare_answered: Notify::new(),
-            reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), 2 * header.bytes)),
+            reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), reserve_bytes)),
             manifest_edit: AtomicU64::new(header.manifest_edit),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -276,7 +282,12 @@ impl Log {
         let future = Box::pin(async move {
             env.point("log written").await;
             for segment in segments {
-                segment.file.sync_data().await?;
+                let synced = segment.file.sync_data().await;
+                if planted!("failed-sync-retried") && synced.is_err() {
+                    segment.file.sync_data().await?;
+                    continue;
+                }
+                synced?;
             }
             Ok(())
         });
@@ -310,6 +321,9 @@ impl Log {
                     tail.syncing = Flight::None;
                 }
                 drop(tail);
+                if planted!("failed-write-forgotten") && journey.stage == Stage::Writing {
+                    return self.landed.notify_waiters();
+                }
                 self.poison(&error.into());
             }
         }
@@ -496,7 +510,7 @@ pub(crate) async fn prepare_segment(
         None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
     if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
-        if error.kind() == ErrorKind::DiskFull {
+        if error.kind() == ErrorKind::DiskFull && !planted!("full-disk-leaves-log") {
             // Nothing names the file: it must not take space from those who free some.
             let _ = env.disk.remove(&path).await;
         }

@@ -62,6 +62,9 @@ impl Replay {
                 continue;
             }
             files.push((slot, file.clone()));
+            if planted!("full-disk-leaves-log") && header.is_none() {
+                return Err(Error::corruption(segment_name(slot), 0, "the header of a segment", "none"));
+            }
             let Some(header) = header else { continue };
             if header.manifest_edit > manifest_edit {
                 return Err(Error::corruption(
@@ -120,6 +123,12 @@ impl Replay {
         self.others = old;
         let young: Vec<(u64, Arc<dyn File>)> = young;
         young.into_iter().map(|(slot, _)| slot).collect()
+    }
+
+    /// The file of the newest segment, for the planted bug that writes over it.
+    pub(crate) fn newest_file(&self) -> Option<(u64, Arc<dyn File>)> {
+        let newest = self.segments.last()?.slot;
+        self.files.iter().find(|(slot, _)| *slot == newest).cloned()
     }
 
     /// The log files that nothing needs once the state that was recovered is durable.

@@ -43,9 +43,9 @@ impl Reserve {
     }
 
     async fn allocate(&self, env: &Env) -> DiskResult<()> {
-        let file = match env.disk.open(&self.path, OpenMode::CreateNew).await {
-            Err(error) if error.kind == DiskErrorKind::AlreadyExists => {
-                env.disk.open(&self.path, OpenMode::ReadWrite).await?
+        let file = match env.disk.open(&self.path, OpenMode::ReadWrite).await {
+            Err(error) if error.kind == DiskErrorKind::NotFound => {
+                env.disk.open(&self.path, OpenMode::CreateNew).await?
             }
             opened => opened?,
         };
