@@ -175,6 +175,12 @@ pub const PLANTED: &[Planted] = &[
         family: "crash",
         mechanism: "the directory is not synced after a log segment was created",
     },
+    Planted {
+        name: "transaction-reads-unchecked",
+        number: 0,
+        family: "crash",
+        mechanism: "a transaction commits though what it read was changed meanwhile",
+    },
 ];
 
 #[cfg(ironleaf_lab)]

@@ -466,7 +466,7 @@ mod tests {
                 largest = largest.max(model.objects().map(|(_, object)| object.len()).max().unwrap_or(0));
             }
         }
-        assert_eq!(verbs.len(), 29, "{verbs:?}");
+        assert_eq!(verbs.len(), 32, "{verbs:?}");
         assert_eq!(refusals.len(), 2);
         assert!(largest > 300, "the largest object has {largest} names");
     }

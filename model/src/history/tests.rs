@@ -38,6 +38,12 @@ impl Run {
         self.history.end(number, Outcome::Committed { position, outcomes }, self.now())
     }
 
+    fn transact(&mut self, number: usize, position: u64, answers: Vec<Answer>) -> Result<(), Violation> {
+        self.visible = self.visible.max(position);
+        self.durable = self.visible;
+        self.history.end(number, Outcome::Transacted { position, answers }, self.now())
+    }
+
     /// A write that is acknowledged at the next position.
     fn write(&mut self, line: &str) {
         let number = self.begin(0, line);
@@ -455,4 +461,54 @@ fn contents_name_their_first_difference() {
     let Ok(Operation::Write(write)) = A.parse() else { panic!("a write") };
     model.apply(&write.edits).expect("k is free");
     assert_eq!(miscounted.difference(&model).as_deref(), Some("key k says it has 2 entries, not 1"));
+}
+
+#[test]
+fn a_transaction_must_be_as_if_it_had_run_alone_at_its_position() {
+    const LINE: &str = "transaction [get k f; set k g 1; len k]";
+    // What it read, in a run where another commit came first: `f` was 1 and is 2.
+    for (answers, promise) in [
+        (vec![value("2"), Answer::Count(2)], None),
+        (vec![value("1"), Answer::Count(2)], Some(Promise::Serialisable)),
+        (vec![value("2"), Answer::Count(1)], Some(Promise::Serialisable)),
+        (vec![value("2")], Some(Promise::Serialisable)),
+    ] {
+        let mut run = Run::new();
+        run.write("set k f 1");
+        let number = run.begin(0, LINE);
+        let other = run.begin(1, "set k f 2");
+        run.commit(other, 2, &[]).unwrap();
+        run.transact(number, 3, answers).unwrap();
+        match promise {
+            None => run.history.conclude(None).unwrap(),
+            Some(promise) => breaks(run.history.conclude(None), promise, "as if it had run alone"),
+        }
+    }
+    // One that only reads is as of the position that it names.
+    for (position, answer, is_sound) in [(1, "1", true), (2, "2", true), (1, "2", false), (2, "1", false)] {
+        let mut run = Run::new();
+        run.write("set k f 1");
+        let number = run.begin(0, "transaction [get k f]");
+        let other = run.begin(1, "set k f 2");
+        run.commit(other, 2, &[]).unwrap();
+        run.transact(number, position, vec![value(answer)]).unwrap();
+        assert_eq!(run.history.conclude(None).is_ok(), is_sound, "{answer} at {position}");
+    }
+}
+
+#[test]
+fn a_conflict_needs_a_write_of_what_was_read() {
+    for (other, has_reason) in [("set k f 2", true), ("delete k", true), ("set elsewhere f 2", false)] {
+        let mut run = Run::new();
+        run.write("set k f 1");
+        let number = run.begin(0, "transaction [get k f; set x y z]");
+        let write = run.begin(1, other);
+        run.commit(write, 2, &[]).unwrap();
+        let failed = Outcome::Failed { kind: ErrorKind::Conflict, message: "conflict".to_owned() };
+        let ended = run.history.end(number, failed, run.now());
+        match has_reason {
+            true => ended.unwrap(),
+            false => breaks(ended, Promise::Serialisable, "nothing that it read was written"),
+        }
+    }
 }

@@ -10,6 +10,9 @@ fn parse(text: &str) -> Operation {
 fn every_form_reads_back_as_it_was_written() {
     for line in [
         "set k1 f1 v17",
+        "transaction []",
+        "transaction [get k f; set k f v; scan-reverse k a..=b limit 3; len k; delete k] buffered",
+        "scan-reverse k ..",
         "set k1 f1 v17 written",
         "insert k \"a b\" \"\\x00\\xff\\n\\\"\" buffered",
         "put s m",
@@ -78,12 +81,9 @@ fn a_range_stands_for_numbered_names() {
 
 #[test]
 fn errors_name_the_place_and_what_was_expected() {
-    for (line, expected) in [
+    let lines: &[(&str, &str)] = &[
         ("", "character 1 of the operation: expected an operation, found the end of the line"),
-        (
-            "sett k f v",
-            "character 1 of the operation: `sett` is no operation; set, batch, get, scan, flush, … are",
-        ),
+        ("sett k f v", &format!("character 1 of the operation: `sett` is no operation; there are {OPERATIONS}")),
         ("set k f", "character 8 of the operation: expected a value, found the end of the line"),
         (
             "set k f v sinced",
@@ -104,9 +104,11 @@ fn errors_name_the_place_and_what_was_expected() {
             "set-many k f[5..2] v",
             "character 17 of the operation: a range goes up and has at most 100000 names, found 5..2",
         ),
+        ("batch [get k f]", &format!("character 8 of the operation: `get` is no edit; there are {EDITS}")),
         (
-            "batch [get k f]",
-            "character 8 of the operation: `get` is no edit; set, put, remove, delete, … are",
+            "transaction [get k f; take k f]",
+            "character 23 of the operation: `take` has no place in a transaction; get, contains, len, kind, scan, \
+             scan-reverse, set, put, remove, delete, set-many, put-many and remove-many have",
         ),
         ("batch [set k f v set", "character 18 of the operation: expected `;` or `]`, found set"),
         (
@@ -116,13 +118,17 @@ fn errors_name_the_place_and_what_was_expected() {
         ("snapshot 300", "character 10 of the operation: expected a slot from 0 to 255, found 300"),
         (
             "snapshot-flush 1",
-            "character 1 of the operation: `snapshot-flush` is no operation; set, batch, get, scan, flush, … are",
+            &format!("character 1 of the operation: `snapshot-flush` is no operation; there are {OPERATIONS}"),
         ),
-        ("abandon get k f", "character 9 of the operation: `get` is no write; set, put, batch, … are"),
+        (
+            "abandon get k f",
+            &format!("character 9 of the operation: `get` is no write; there are batch, {EDITS}"),
+        ),
         ("flush now", "character 7 of the operation: expected the end of the line, found now"),
-    ] {
+    ];
+    for (line, expected) in lines {
         let error = line.parse::<Operation>().expect_err(line).to_string();
-        assert_eq!(error, expected, "{line}");
+        assert_eq!(error, *expected, "{line}");
     }
 }
 
