@@ -344,7 +344,12 @@ impl Engine {
         let _tail = self.log.lock();
         let state = self.state.load_full();
         let active = Arc::new(Memtable::new(state.active.visible(), self.memtable_seed));
-        self.state.store(Arc::new(ReadState { overlay: None, active, frozen: None, root: state.root.clone() }));
+        self.state.store(Arc::new(ReadState {
+            overlay: None,
+            active,
+            frozen: None,
+            root: state.root.clone(),
+        }));
     }
 
     /// Puts an empty memtable in the place of the active one. `None` if that is empty already, unless the caller has

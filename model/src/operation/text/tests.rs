@@ -83,7 +83,10 @@ fn a_range_stands_for_numbered_names() {
 fn errors_name_the_place_and_what_was_expected() {
     let lines: &[(&str, &str)] = &[
         ("", "character 1 of the operation: expected an operation, found the end of the line"),
-        ("sett k f v", &format!("character 1 of the operation: `sett` is no operation; there are {OPERATIONS}")),
+        (
+            "sett k f v",
+            &format!("character 1 of the operation: `sett` is no operation; there are {OPERATIONS}"),
+        ),
         ("set k f", "character 8 of the operation: expected a value, found the end of the line"),
         (
             "set k f v sinced",
@@ -118,7 +121,9 @@ fn errors_name_the_place_and_what_was_expected() {
         ("snapshot 300", "character 10 of the operation: expected a slot from 0 to 255, found 300"),
         (
             "snapshot-flush 1",
-            &format!("character 1 of the operation: `snapshot-flush` is no operation; there are {OPERATIONS}"),
+            &format!(
+                "character 1 of the operation: `snapshot-flush` is no operation; there are {OPERATIONS}"
+            ),
         ),
         (
             "abandon get k f",
