@@ -130,7 +130,10 @@ mod planted {
             return Ok(Verdict::Interrupted);
         }
         if missed.is_empty() {
-            say!("every planted bug was found");
+            say!(
+                "{}",
+                if rows.len() == 2 { "the planted bug was found" } else { "every planted bug was found" }
+            );
             return Ok(Verdict::Clean);
         }
         say!("MISSED: {}", missed.join(", "));

@@ -109,7 +109,9 @@ pub fn writable(directory: &Path) -> Result<(), Misuse> {
     std::fs::create_dir_all(directory)
         .and_then(|()| std::fs::write(&probe, ""))
         .and_then(|()| std::fs::remove_file(&probe))
-        .map_err(|error| Misuse(format!("cannot write to the directory {}: {error}", directory.display())))
+        .map_err(|error| {
+            Misuse(format!("cannot write to the directory {}: {error}; name another", directory.display()))
+        })
 }
 
 /// A number with thousands set apart.

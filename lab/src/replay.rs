@@ -1,7 +1,7 @@
 //! `lab replay`: one scenario.
 
 use crate::arguments::ReplayArguments;
-use crate::output::{read_scenario, write_file};
+use crate::output::{read_scenario, writable, write_file};
 use crate::{Misuse, Verdict};
 use ironleaf_sim::choices::Source;
 use ironleaf_sim::runner::{RunOptions, RunReport, run};
@@ -21,6 +21,9 @@ pub fn run_and_compare(arguments: &ReplayArguments, twice: bool) -> Result<Verdi
         return Err(Misuse(format!("--until {id}: {} has no operation {id}", arguments.file.display())));
     }
     plant(&scenario, &arguments.file)?;
+    if let Some(directory) = &arguments.dump {
+        writable(directory)?;
+    }
     let source = || Source::Recorded { deviations: scenario.all_deviations(), strict: !arguments.tolerant };
     let options = RunOptions {
         trace: arguments.trace,

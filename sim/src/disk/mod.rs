@@ -31,4 +31,5 @@ mod tests;
 pub use fault::{FAULT_KINDS, Fault, FaultCount, Faults, Troubles};
 pub(crate) use front::Front;
 pub use loss::CLASSES;
+pub use operation::crash_labels;
 pub(crate) use volume::Volume;

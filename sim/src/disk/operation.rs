@@ -110,6 +110,15 @@ static RENAME: Traits = traits!("rename", 10, changes);
 static REMOVE: Traits = traits!("remove", 10, changes);
 static LIST: Traits = traits!("list", 10);
 static SYNC_DIR: Traits = traits!("sync_dir", 120, changes);
+/// Labels of the places at which a crash can happen: where an operation that changes something is submitted, and where it
+/// is completed.
+pub fn crash_labels() -> impl Iterator<Item = &'static str> {
+    [&WRITE, &SYNC, &SET_LEN, &PREALLOCATE, &CREATE_DIR, &CREATE, &RENAME, &REMOVE, &SYNC_DIR]
+        .into_iter()
+        .flat_map(|traits| traits.crash_points)
+        .flatten()
+}
+
 static LOCK: Traits = traits!("lock", 5);
 
 /// The result of an operation that succeeded.

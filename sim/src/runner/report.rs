@@ -162,8 +162,9 @@ pub(super) fn report(
     options: RunOptions,
 ) -> RunReport {
     let state = shared.take_state();
-    // The life in which a run was stopped may still have met its deviations.
-    let divergence = if state.stopped { choices.divergence() } else { choices.finish() };
+    // The life in which a run was stopped, by request or by a failure, might still have met its deviations.
+    let is_cut_short = state.stopped || state.failure.is_some();
+    let divergence = if is_cut_short { choices.divergence() } else { choices.finish() };
     RunReport {
         failure: state.failure,
         divergence,

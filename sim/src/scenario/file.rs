@@ -1,12 +1,13 @@
 //! Scenarios as TOML files.
 
 use super::{
-    Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash, Scenario, first_id,
+    ACKNOWLEDGED, Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash,
+    Scenario, first_id,
 };
 use crate::choices::Deviation;
-use crate::disk::Fault;
+use crate::disk::{Fault, crash_labels};
 use crate::machine::CrashKind;
-use ironleaf_model::Operation;
+use ironleaf_model::{Operation, Promise};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -44,8 +45,8 @@ struct File {
     faults: Vec<Fault>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reopen_memory_bytes: Vec<usize>,
-    #[serde(default)]
-    options: EngineOptions,
+    #[serde(default = "usual_options")]
+    options: Spanned<EngineOptions>,
     clients: Vec<ClientEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     crashes: Vec<CrashEntry>,
@@ -53,6 +54,24 @@ struct File {
     deviations: Vec<Deviation>,
     #[serde(default)]
     expect: Option<Spanned<ExpectEntry>>,
+}
+
+/// The message of the reader of TOML, for people who do not write Rust.
+fn in_words(message: &str) -> String {
+    let mut words = message.trim().replace('\n', ", ");
+    for number in ["expected u8", "expected u32", "expected u64", "expected usize"] {
+        if let Some(before) = words.strip_suffix(number) {
+            words = format!("{before}expected a whole number that is not negative");
+        }
+    }
+    if words.ends_with("expected `pass`") {
+        words.push_str("; a scenario that is to fail names its `failure`");
+    }
+    words
+}
+
+fn usual_options() -> Spanned<EngineOptions> {
+    spanned(EngineOptions::default())
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,10 +137,8 @@ impl Problem {
 impl Scenario {
     /// Reads the text of a scenario; `file` is what errors call it.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let parsed = toml::from_str::<File>(text).map_err(|error| Problem {
-            span: error.span(),
-            message: error.message().trim().replace('\n', ", "),
-        });
+        let parsed = toml::from_str::<File>(text)
+            .map_err(|error| Problem { span: error.span(), message: in_words(error.message()) });
         parsed.and_then(Self::try_from).map_err(|problem| {
             let at = problem.span.map_or(0, |span| span.start).min(text.len());
             let before = &text.as_bytes()[..at];
@@ -153,8 +170,18 @@ impl TryFrom<File> for Scenario {
             .enumerate()
             .map(|(index, client)| read_client(index, client, &mut ids))
             .collect::<Result<Vec<_>, _>>()?;
-        let crashes =
-            file.crashes.into_iter().map(|crash| read_crash(crash, &ids)).collect::<Result<_, _>>()?;
+        let crashes = file
+            .crashes
+            .into_iter()
+            .map(|crash| read_crash(crash, &ids, clients.len()))
+            .collect::<Result<_, _>>()?;
+        let options_at = file.options.span();
+        let options = file.options.into_inner();
+        for memory_bytes in [options.memory_bytes].iter().chain(&file.reopen_memory_bytes) {
+            let options = EngineOptions { memory_bytes: *memory_bytes, ..options.clone() };
+            let valid = options.to_options().validate();
+            valid.map_err(|error| Problem::at(options_at.clone(), error.to_string()))?;
+        }
         Ok(Self {
             title: file.title,
             promise: file.promise,
@@ -164,7 +191,7 @@ impl TryFrom<File> for Scenario {
             close: file.close,
             faults: file.faults,
             reopen_memory_bytes: file.reopen_memory_bytes,
-            options: file.options,
+            options,
             clients,
             crashes,
             deviations: file.deviations,
@@ -202,7 +229,7 @@ fn read_client(index: usize, client: ClientEntry, ids: &mut BTreeSet<u32>) -> Re
     Ok(Client { operations })
 }
 
-fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>) -> Result<PlannedCrash, Problem> {
+fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>, clients: usize) -> Result<PlannedCrash, Problem> {
     let at = match (crash.after_operation, crash.during) {
         (Some(operation), None) => {
             let span = operation.span();
@@ -224,6 +251,22 @@ fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>) -> Result<PlannedCrash, Pr
                     "a crash with `during` names its `actor`, such as \"client-0\"",
                 ));
             };
+            let is_known = |label: &str| label == ACKNOWLEDGED || crash_labels().any(|known| known == label);
+            if !is_known(label.get_ref()) {
+                let labels = crash_labels().collect::<Vec<_>>().join("\", \"");
+                let message = format!(
+                    "nothing is called \"{}\"; `during` is \"{ACKNOWLEDGED}\", \"{labels}\"",
+                    label.get_ref()
+                );
+                return Err(Problem::at(span, message));
+            }
+            if actor
+                .strip_prefix("client-")
+                .is_some_and(|number| number.parse().is_ok_and(|number: usize| number >= clients))
+            {
+                let message = format!("there is no {actor}; the first of the {clients} clients is client-0");
+                return Err(Problem::at(span, message));
+            }
             let occurrence = crash.occurrence.unwrap_or(1);
             if occurrence == 0 {
                 return Err(Problem::at(span, "occurrences are counted from 1"));
@@ -253,6 +296,16 @@ fn read_expectation(expect: Option<Spanned<ExpectEntry>>) -> Result<Expectation,
     match expect.into_inner() {
         ExpectEntry { failure: None, bug: None, .. } => Ok(Expectation::Pass),
         ExpectEntry { outcome: None, failure: Some(fingerprint), bug } => {
+            if !is_fingerprint(&fingerprint) {
+                let promises: Vec<_> = Promise::ALL.iter().map(|promise| promise.name()).collect();
+                let message = format!(
+                    "no failure is called \"{fingerprint}\"; there are \"{}\" (these may go on with a colon and a \
+                     detail), \"panic: FILE\", \"open: ERROR\", \"reading: ERROR\", \"close: ERROR\", \"check: ERROR\", \"stuck\", \
+                     \"endless\" and \"timed out\"",
+                    promises.join("\", \"")
+                );
+                return Err(Problem::at(span, message));
+            }
             Ok(Expectation::Failure { fingerprint, bug })
         }
         ExpectEntry { outcome: Some(OutcomeWord::Pass), failure: Some(_), .. } => {
@@ -262,6 +315,13 @@ fn read_expectation(expect: Option<Spanned<ExpectEntry>>) -> Result<Expectation,
             Err(Problem::at(span, "a planted `bug` goes with the `failure` that it causes"))
         }
     }
+}
+
+/// Whether some run can fail like that.
+fn is_fingerprint(text: &str) -> bool {
+    let name = text.split(": ").next().unwrap_or_default();
+    let others = ["panic", "open", "reading", "close", "check", "stuck", "endless", "timed out"];
+    others.contains(&name) || Promise::ALL.iter().any(|promise| promise.name() == name)
 }
 
 fn spanned<T>(value: T) -> Spanned<T> {
@@ -293,7 +353,7 @@ impl From<&Scenario> for File {
             close: scenario.close,
             faults: scenario.faults.clone(),
             reopen_memory_bytes: scenario.reopen_memory_bytes.clone(),
-            options: scenario.options.clone(),
+            options: spanned(scenario.options.clone()),
             clients: clients.collect(),
             crashes: scenario.crashes.iter().map(CrashEntry::from).collect(),
             deviations: scenario.deviations.clone(),

@@ -16,7 +16,7 @@ after_operation = 17
 
 [[crashes]]
 kind = "process_death"
-during = "sync"
+during = "sync submitted"
 actor = "client-0"
 operation = 18
 occurrence = 2
@@ -43,7 +43,7 @@ fn planned_crashes_stand_for_deviations() {
         [
             "life 0, crash \"ack\" of \"client-0\" in operation 17, ordinal 0: pick 1",
             "life 0, power_loss \"class\" of \"machine\", ordinal 0: pick 1",
-            "life 1, crash \"sync\" of \"client-0\" in operation 18, ordinal 1: pick 2",
+            "life 1, crash \"sync submitted\" of \"client-0\" in operation 18, ordinal 1: pick 2",
         ]
     );
 }
@@ -96,7 +96,7 @@ operations = [
 ]
 "#;
     assert!(text.contains(expected), "{text}");
-    assert!(text.contains("life = 1\nsite = \"crash\"\nlabel = \"sync\"\n"), "{text}");
+    assert!(text.contains("life = 1\nsite = \"crash\"\nlabel = \"sync submitted\"\n"), "{text}");
 }
 
 #[test]
@@ -130,6 +130,36 @@ fn errors_name_file_line_column_and_what_is_expected() {
             "a planted `bug` goes with the `failure` that it causes",
         ),
         ("[[clients]]", "[[clients", "test.toml:4:10: "),
+        (
+            "\"sync submitted\"",
+            "\"sync begun\"",
+            "test.toml:17:10: nothing is called \"sync begun\"; `during` is \"ack\", \"write submitted\", \"write completed\"",
+        ),
+        (
+            "\"client-0\"",
+            "\"client-7\"",
+            "test.toml:17:10: there is no client-7; the first of the 2 clients is client-0",
+        ),
+        (
+            "[[clients]]",
+            "[options]\nmemory_bytes = 10\n[[clients]]",
+            "test.toml:4:1: option memory_bytes is 10",
+        ),
+        (
+            "[[clients]]",
+            "[options]\nmemory_bytes = -1\n[[clients]]",
+            "expected a whole number that is not negative",
+        ),
+        (
+            "occurrence = 2",
+            "occurrence = 2\n[expect]\nfailure = \"B3\"",
+            "no failure is called \"B3\"; there are \"B1 order\"",
+        ),
+        (
+            "occurrence = 2",
+            "occurrence = 2\n[expect]\noutcome = \"fail\"",
+            "expected `pass`; a scenario that is to fail names its `failure`",
+        ),
     ] {
         let text = SCENARIO.replacen(from, to, 1);
         assert_ne!(text, SCENARIO);
