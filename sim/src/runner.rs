@@ -18,6 +18,7 @@ mod report;
 pub use report::{Failure, OperationReport, RunReport};
 
 use crate::choices::{Choices, Source};
+use crate::lives::Lives;
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
 use crate::scenario::{Finale, Scenario};
 use ironleaf_model::Crash;
@@ -46,18 +47,36 @@ pub struct RunOptions {
 /// Runs a scenario; its choices come from `source`.
 #[must_use]
 pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> RunReport {
+    let choices = choices_of(scenario, source);
+    let machine = Machine::new(choices.clone(), machine_options(scenario, options));
+    run_on(machine, choices, scenario, options)
+}
+
+/// The choices of a run.
+pub(crate) fn choices_of(scenario: &Scenario, source: Source) -> Choices {
     let choices = Choices::new(source);
     choices.set_crash_points(scenario.operation_count() as u64 * CRASH_POINTS_PER_OPERATION);
-    let mut machine = Machine::new(
-        choices.clone(),
-        MachineOptions {
-            entropy_seed: scenario.entropy,
-            trace: options.trace,
-            virtual_time_max: Duration::from_secs(600),
-            polls_max: 1_000_000,
-            disk_bytes_max: None,
-        },
-    );
+    choices
+}
+
+/// The machine on which a scenario runs.
+pub(crate) const fn machine_options(scenario: &Scenario, options: RunOptions) -> MachineOptions {
+    MachineOptions {
+        entropy_seed: scenario.entropy,
+        trace: options.trace,
+        virtual_time_max: Duration::from_secs(600),
+        polls_max: 1_000_000,
+        disk_bytes_max: None,
+    }
+}
+
+/// Runs a scenario on a new machine of whatever simulator.
+pub(crate) fn run_on<M: Lives>(
+    mut machine: M,
+    choices: Choices,
+    scenario: &Arc<Scenario>,
+    options: RunOptions,
+) -> RunReport {
     let shared = Arc::new(Shared::new(Arc::clone(scenario), options));
     let mut crashes = 0;
     loop {
@@ -88,11 +107,11 @@ pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> Run
         shared.fail(failure);
         break;
     }
-    report::report(&shared, machine, choices, crashes, options)
+    report::report(&shared, &machine, choices, crashes, options)
 }
 
 /// Ends the life in which all operations were done.
-fn finale(shared: &Shared, machine: &mut Machine, finale: Finale) {
+fn finale(shared: &Shared, machine: &mut impl Lives, finale: Finale) {
     let crash = match finale {
         Finale::PowerLoss => Some(CrashKind::PowerLoss),
         Finale::ProcessDeath => Some(CrashKind::ProcessDeath),

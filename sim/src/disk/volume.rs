@@ -7,7 +7,8 @@ use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
 use super::tree::{Directory, LockState, Node, Space, Stamp};
 use crate::choices::{Choices, Site};
-use crate::executor::{Actor, EventKind, Executor};
+use crate::executor::{Actor, EventKind};
+use crate::ground::Ground;
 use ironleaf::env::DiskResult;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -69,7 +70,7 @@ impl Volume {
     /// Puts an operation in flight.
     pub(super) fn submit(
         self: &Arc<Self>,
-        executor: &Executor,
+        ground: &dyn Ground,
         operation: impl FnOnce(&VolumeState) -> Operation,
     ) -> Submitted {
         let mut state = self.lock();
@@ -77,7 +78,7 @@ impl Volume {
         let traits = operation.traits();
         let words = operation.words();
         let Some((number, actor)) =
-            executor.submit(traits.name, traits.latency, words, || operation.to_string())
+            ground.submit(traits.name, traits.latency, words, &|| operation.to_string())
         else {
             return Submitted::Refused(operation);
         };
@@ -89,22 +90,22 @@ impl Volume {
         state.slots.insert(number, Slot::InFlight(in_flight));
         drop(state);
         if let Some([submitted, _]) = traits.crash_points {
-            executor.crash_point(submitted);
+            ground.crash_point(submitted);
         }
         Submitted::InFlight { volume: Arc::clone(self), number }
     }
 
     /// Carries out the operation whose time has come, and wakes who waits for it.
-    pub(crate) fn complete(&self, executor: &Executor, number: u64) {
+    pub(crate) fn complete(&self, ground: &dyn Ground, number: u64) {
         let mut state = self.lock();
         let Some(Slot::InFlight(in_flight)) = state.slots.remove(&number) else { return };
         let InFlight { operation, actor, directory, waker, abandoned } = in_flight;
-        executor.choices.set_actor_id(actor.0, actor.1);
-        let outcome = operation.complete(&mut state, number, &executor.choices);
+        ground.choices().set_actor_id(actor.0, actor.1);
+        let outcome = operation.complete(&mut state, number, ground.choices());
         if let Some(directory) = directory {
             directory.leave();
         }
-        executor.record(EventKind::Complete, [number, digest_of(&outcome), 0], || {
+        ground.record(EventKind::Complete, [number, digest_of(&outcome), 0], &|| {
             let failure = outcome.as_ref().err().map_or_else(String::new, |error| format!(": {error}"));
             format!("completes {operation} (#{number}){failure}")
         });
@@ -117,7 +118,7 @@ impl Volume {
         drop(state);
         drop(unclaimed);
         if let Some([_, completed]) = operation.traits().crash_points {
-            executor.crash_point(completed);
+            ground.crash_point(completed);
         }
         if let Some(waker) = waker {
             waker.wake();

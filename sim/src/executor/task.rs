@@ -3,6 +3,7 @@
 use super::{Actor, Executor};
 use crate::choices::{ActorId, LabelId};
 use ironleaf::env::BoxFuture;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -76,6 +77,26 @@ impl Task {
 
     pub(super) fn is_done(&self) -> bool {
         self.state == TaskState::Done
+    }
+}
+
+/// The names of the tasks of one life.
+#[derive(Default)]
+pub(crate) struct TaskNames(BTreeMap<String, u32>);
+
+impl TaskNames {
+    /// `name`, or `name#2` for the second task of that name, and so on.
+    pub(crate) fn unique(&mut self, name: &str) -> String {
+        match self.0.get_mut(name) {
+            Some(count) => {
+                *count += 1;
+                format!("{name}#{count}")
+            }
+            None => {
+                self.0.insert(name.to_owned(), 1);
+                name.to_owned()
+            }
+        }
     }
 }
 

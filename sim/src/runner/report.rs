@@ -3,7 +3,7 @@
 use super::RunOptions;
 use super::life::Shared;
 use crate::choices::{Choices, Deviation, Divergence, Site};
-use crate::machine::Machine;
+use crate::lives::{Lives, Remains};
 use ironleaf_model::Violation;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -151,7 +151,7 @@ impl RunReport {
 
 pub(super) fn report(
     shared: &Shared,
-    machine: Machine,
+    machine: &impl Lives,
     choices: Choices,
     crashes: u64,
     options: RunOptions,
@@ -159,20 +159,21 @@ pub(super) fn report(
     let state = shared.take_state();
     // The life in which a run was stopped may still have met its deviations.
     let divergence = if state.stopped { choices.divergence() } else { choices.finish() };
+    let Remains { digest, events, virtual_time, losses, trace } = machine.remains();
     RunReport {
         failure: state.failure,
         divergence,
         stopped: state.stopped,
-        digest: machine.digest(),
-        events: machine.events(),
-        virtual_time: machine.virtual_time(),
+        digest,
+        events,
+        virtual_time,
         operations: state.operations,
         crashes: crashes + u64::from(state.finale_begun),
         recoveries: state.recoveries,
-        losses: machine.losses(),
+        losses,
         results: state.results,
         recovered: state.recovered,
-        trace: machine.trace(),
+        trace,
         files: if options.dump { machine.disk_dump() } else { Vec::new() },
         choices,
     }
