@@ -19,7 +19,7 @@ mod tests;
 pub(crate) use hooks::{Life, WALL_ORIGIN};
 pub(crate) use log::{EventKind, EventLog};
 pub(crate) use sleep::SleepCell;
-pub(crate) use task::{TaskId, TaskNames};
+pub(crate) use task::{TaskId, TaskNames, kind_of};
 
 use crate::choices::{ActorId, Choices, DELAYS, LabelId, Site};
 use crate::machine::CrashKind;

@@ -13,9 +13,9 @@
 mod guarded;
 mod hooks;
 
-use crate::choices::{ActorId, Choices, Site};
+use crate::choices::{ActorId, Choices, DELAYS, LabelId, Site};
 use crate::disk::{Front, Volume};
-use crate::executor::{Actor, EventKind, EventLog, TaskNames, pick_latency};
+use crate::executor::{Actor, EventKind, EventLog, TaskNames, kind_of, pick_latency};
 use crate::ground::Ground;
 use crate::machine::{CrashKind, LifeEnd};
 use crate::random::SplitMix64;
@@ -72,6 +72,8 @@ struct State {
 struct Task {
     name: String,
     actor: ActorId,
+    /// The label of its wake-ups.
+    kind: LabelId,
     operation: Option<u32>,
     done: bool,
 }
@@ -232,9 +234,10 @@ impl<H: Host> Guest<H> {
         }
         let name = state.names.unique(name);
         let actor = self.choices.actor_id(&name);
+        let kind = self.choices.label_id(kind_of(&name));
         let index = state.tasks.len();
         state.record(self.host.now(), EventKind::Spawn, [index as u64, 0, 0], || format!("spawns {name}"));
-        state.tasks.push(Task { name, actor, operation: None, done: false });
+        state.tasks.push(Task { name, actor, kind, operation: None, done: false });
         drop(state);
         let guest = self.me.upgrade()?;
         Some(self.host.spawn(Box::pin(Guarded::new(guest, index, future))))
@@ -354,6 +357,15 @@ impl<H: Host> Ground for Guest<H> {
         matches!(self.lock().end, Some(LifeEnd::Crashed(_)))
     }
 }
+
+/// What a pick at [`Site::Wake`] or [`Site::Point`] means on a host.
+fn delay(pick: u64) -> Option<Duration> {
+    let index = usize::try_from(pick).ok()?.checked_sub(1)?;
+    Some(DELAYS[index] * STRETCH)
+}
+
+/// How many picks there are at these sites.
+const DELAY_PICKS: u64 = DELAYS.len() as u64 + 1;
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

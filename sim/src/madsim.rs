@@ -2,8 +2,8 @@
 //!
 //! madsim picks the next task at random and interposes the C library's clock and randomness, so it shows what slips
 //! past the seam. The machine is its guest: a node of madsim that is killed at the crash and restarted. A run is a function
-//! of scenario and seed; there is no list of deviations to cut down, so what fails here is looked for on the
-//! laboratory's executor as well ([`campaign`](crate::campaign)).
+//! of the scenario, its deviations and the seed of madsim's schedule. That schedule is no list that could be cut down,
+//! so what fails here is looked for on the laboratory's executor as well ([`campaign`](crate::campaign)).
 //!
 //! Three things keep a run exact. A seed has a thread of its own: madsim seeds the standard library's hashers once for
 //! each thread. tokio's random numbers are seeded and its budget is switched off, or both would leak into the order of
@@ -14,24 +14,10 @@ mod machine;
 
 pub use machine::MadsimMachine;
 
-use crate::choices::Source;
-use crate::runner::{RunOptions, RunReport, choices_of, machine_options, run_on};
-use crate::scenario::Scenario;
 use ::madsim::Config;
 use ::madsim::runtime::Runtime;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::thread;
-
-/// Runs a scenario under madsim. Schedule, crashes, delays and what power losses keep follow from the seed.
-#[must_use]
-pub fn run(scenario: &Arc<Scenario>, seed: u64, options: RunOptions) -> RunReport {
-    simulate(seed, |runtime| {
-        let choices = choices_of(scenario, Source::Seeded { seed });
-        let machine = MadsimMachine::new(runtime, choices.clone(), machine_options(scenario, options));
-        run_on(machine, choices, scenario, options)
-    })
-}
 
 /// Calls `body` with a new simulation, where everything random follows from the seed.
 ///

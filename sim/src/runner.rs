@@ -44,34 +44,38 @@ pub struct RunOptions {
     pub dump: bool,
 }
 
+/// Whether this build has madsim.
+pub const HAS_MADSIM: bool = cfg!(all(madsim, tokio_unstable));
+
 /// Runs a scenario; its choices come from `source`.
+///
+/// # Panics
+/// If the scenario runs under madsim, and this build does not have it ([`HAS_MADSIM`]).
 #[must_use]
 pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> RunReport {
-    let choices = choices_of(scenario, source);
-    let machine = Machine::new(choices.clone(), machine_options(scenario, options));
-    run_on(machine, choices, scenario, options)
-}
-
-/// The choices of a run.
-pub(crate) fn choices_of(scenario: &Scenario, source: Source) -> Choices {
     let choices = Choices::new(source);
     choices.set_crash_points(scenario.operation_count() as u64 * CRASH_POINTS_PER_OPERATION);
-    choices
-}
-
-/// The machine on which a scenario runs.
-pub(crate) const fn machine_options(scenario: &Scenario, options: RunOptions) -> MachineOptions {
-    MachineOptions {
+    let machine = MachineOptions {
         entropy_seed: scenario.entropy,
         trace: options.trace,
         virtual_time_max: Duration::from_secs(600),
         polls_max: 1_000_000,
         disk_bytes_max: None,
+    };
+    match scenario.madsim {
+        None => run_on(Machine::new(choices.clone(), machine), choices, scenario, options),
+        #[cfg(all(madsim, tokio_unstable))]
+        Some(seed) => crate::madsim::simulate(seed, |runtime| {
+            let machine = crate::madsim::MadsimMachine::new(runtime, choices.clone(), machine);
+            run_on(machine, choices, scenario, options)
+        }),
+        #[cfg(not(all(madsim, tokio_unstable)))]
+        Some(_) => panic!("this build does not have madsim"),
     }
 }
 
 /// Runs a scenario on a new machine of whatever simulator.
-pub(crate) fn run_on<M: Lives>(
+fn run_on<M: Lives>(
     mut machine: M,
     choices: Choices,
     scenario: &Arc<Scenario>,

@@ -101,7 +101,7 @@ impl TaskNames {
 }
 
 /// The task's name without its number: "client" of "client 3" and of "client#2".
-pub(super) fn kind_of(name: &str) -> &str {
+pub(crate) fn kind_of(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let stem = stem.trim_end_matches([' ', '#', '-', '_', '.']);
     if stem.is_empty() { name } else { stem }

@@ -1,6 +1,7 @@
 //! A task of a guest.
 
-use super::{Guest, Host, nanoseconds};
+use super::{DELAY_PICKS, Guest, Host, delay, nanoseconds};
+use crate::choices::Site;
 use crate::executor::{EventKind, panics};
 use crate::machine::LifeEnd;
 use ironleaf::env::BoxFuture;
@@ -15,19 +16,21 @@ pub(super) struct Guarded<H: Host> {
     index: usize,
     /// Absent once it is done.
     future: Option<BoxFuture<'static, ()>>,
+    /// The delay that was chosen for its wake-up.
+    held: Option<BoxFuture<'static, ()>>,
 }
 
 impl<H: Host> Guarded<H> {
     pub(super) const fn new(guest: Arc<Guest<H>>, index: usize, future: BoxFuture<'static, ()>) -> Self {
-        Self { guest, index, future: Some(future) }
+        Self { guest, index, future: Some(future), held: None }
     }
 
-    /// `false` if the task may not run.
-    fn begin(&self) -> bool {
-        let mut state = self.guest.lock();
-        if !state.goes_on() {
+    /// `false` if the task may not run, or not yet.
+    fn begin(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.guest.lock().goes_on() || self.is_held(context) {
             return false;
         }
+        let mut state = self.guest.lock();
         state.polls += 1;
         if state.polls > state.polls_max {
             let bound = format!("{} polls", state.polls_max);
@@ -44,6 +47,25 @@ impl<H: Host> Guarded<H> {
         true
     }
 
+    /// Whether the task that was woken waits for its delay to pass.
+    fn is_held(&mut self, context: &mut Context<'_>) -> bool {
+        if self.held.is_none() {
+            let mut state = self.guest.lock();
+            let (actor, kind) = (state.tasks[self.index].actor(), state.tasks[self.index].kind);
+            let pick = self.guest.choices.pick_for(actor, Site::Wake, kind, DELAY_PICKS);
+            let Some(delay) = delay(pick) else { return false };
+            let (now, words) = (self.guest.host.now(), [self.index as u64, pick, 0]);
+            state.record(now, EventKind::Delay, words, || format!("wakes task {} in {delay:?}", self.index));
+            drop(state);
+            self.held = Some(self.guest.host.sleep(delay));
+        }
+        let waits = self.held.as_mut().is_some_and(|held| held.as_mut().poll(context).is_pending());
+        if !waits {
+            self.held = None;
+        }
+        waits
+    }
+
     fn finish(&self, done: bool) {
         let mut state = self.guest.lock();
         state.current = None;
@@ -58,7 +80,7 @@ impl<H: Host> Future for Guarded<H> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Some(mut future) = self.future.take() else { return Poll::Ready(()) };
-        if !self.begin() {
+        if !self.begin(context) {
             self.future = Some(future);
             return Poll::Pending;
         }

@@ -1,7 +1,7 @@
 //! The engine's side of a guest: clock, spawner, entropy and labelled points.
 
-use super::{Guest, Host, STRETCH};
-use crate::choices::{DELAYS, Site};
+use super::{DELAY_PICKS, Guest, Host, delay};
+use crate::choices::Site;
 use crate::executor::{EventKind, WALL_ORIGIN};
 use crate::ground::Ground;
 use ironleaf::env::{BoxFuture, Clock, Entropy, Spawner, TaskHandle};
@@ -43,8 +43,8 @@ impl<H: Host> ironleaf::lab::Hooks for Guest<H> {
         if !self.lock().goes_on() {
             return None;
         }
-        let pick = self.choices.pick(Site::Point, label, DELAYS.len() as u64 + 1);
-        let delay = DELAYS[usize::try_from(pick).ok()?.checked_sub(1)?] * STRETCH;
+        let pick = self.choices.pick(Site::Point, label, DELAY_PICKS);
+        let delay = delay(pick)?;
         self.record(EventKind::Delay, [u64::MAX, pick, 0], &|| {
             format!("is held at \"{label}\" for {delay:?}")
         });
