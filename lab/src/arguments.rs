@@ -49,6 +49,16 @@ pub enum Family {
     Crash,
 }
 
+/// Which simulator runs the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Runtime {
+    /// The laboratory's executor, where a schedule is a list of delays that can be cut down.
+    #[default]
+    Lab,
+    /// madsim, a second opinion: its scheduler, over the same disk, workload and oracles.
+    Madsim,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --seeds and --for, the campaign runs for half a minute from seed 0. A run that fails is replayed from its
@@ -63,6 +73,9 @@ pub struct RunArguments {
     /// The kind of trouble.
     #[arg(long, value_enum, default_value = "crash")]
     pub family: Family,
+    /// The simulator that runs the seeds.
+    #[arg(long, value_enum, default_value = "lab")]
+    pub runtime: Runtime,
     /// How many seeds from 0, or which.
     #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
     pub seeds: Option<Range<u64>>,
@@ -124,6 +137,9 @@ pub struct MuseumArguments {
     /// Only this bug.
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
+    /// The simulator that runs the seeds.
+    #[arg(long, value_enum, default_value = "lab")]
+    pub runtime: Runtime,
     /// Keep the scenario that finds each bug in a directory.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,

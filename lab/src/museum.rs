@@ -43,9 +43,10 @@ mod planted {
     use crate::interrupt::{interrupted, listen};
     use crate::measure::{cpu_time, jobs};
     use crate::output::{table, writable, write_scenario};
+    use crate::run::runtime;
     use indicatif::ProgressBar;
     use ironleaf::lab::{PLANTED, plant};
-    use ironleaf_sim::campaign::{Campaign, Found, Observer, campaign, explore};
+    use ironleaf_sim::campaign::{Campaign, Found, Observer, Runtime, campaign, explore};
     use ironleaf_sim::runner::{RunOptions, RunReport};
     use ironleaf_sim::shrink::{ShrinkLimits, shrink};
     use std::time::Duration;
@@ -89,6 +90,7 @@ mod planted {
         if let Some(directory) = &arguments.keep {
             writable(directory)?;
         }
+        let runtime = runtime(arguments.runtime)?;
         listen();
         let header = ["bug", "museum", "seeds", "CPU ms", "operations", "deviations", "promise broken"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -96,7 +98,7 @@ mod planted {
         let bar = ProgressBar::new_spinner();
         for bug in bugs {
             bar.set_message(bug.name);
-            let hunt = hunt(bug, arguments, &bar);
+            let hunt = hunt(bug, runtime, arguments, &bar);
             if interrupted() {
                 break;
             }
@@ -138,11 +140,12 @@ mod planted {
         Ok(Verdict::Failed)
     }
 
-    fn hunt(bug: &Planted, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {
+    fn hunt(bug: &Planted, runtime: Runtime, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {
         let start = cpu_time();
         plant(Some(bug.name));
         let summary = campaign(
             &Campaign {
+                runtime,
                 seeds: arguments.base_seed..arguments.base_seed.saturating_add(arguments.seeds),
                 jobs: jobs(arguments.jobs),
                 failures_max: 1,
@@ -171,7 +174,7 @@ mod planted {
         }
         // The sound engine must pass where the sabotaged one fails.
         plant(None);
-        if explore(found.seed, RunOptions::default()).1.failure.is_some() {
+        if explore(found.seed, runtime, RunOptions::default()).1.failure.is_some() {
             let why = format!("seed {} fails without the bug as well", found.seed);
             return Hunt { seeds, cpu, result: Err(why) };
         }

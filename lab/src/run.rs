@@ -8,7 +8,8 @@ use crate::output::{
 };
 use crate::{Misuse, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
-use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Summary, campaign};
+use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Runtime, Summary, campaign};
+use ironleaf_sim::runner::HAS_MADSIM;
 use ironleaf_sim::runner::RunReport;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -86,6 +87,7 @@ impl Observer for Progress {
 pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     let Family::Crash = arguments.family;
     let planned = Campaign {
+        runtime: runtime(arguments.runtime)?,
         seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
         shard: arguments.shard,
         jobs: jobs(arguments.jobs),
@@ -125,17 +127,31 @@ pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     for differing in &summary.nondeterministic {
         say!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
         say!(
-            "  repeat with: cargo lab run --seeds {}..{} --check-determinism all",
+            "  repeat with: cargo lab run{} --seeds {}..{} --check-determinism all",
+            if planned.runtime == Runtime::Madsim { " --runtime madsim" } else { "" },
             differing.seed,
             differing.seed + 1
         );
     }
     if let Some(json) = json {
-        json.write(&format!("{:#}\n", as_json(&summary, &cost, &cold)))?;
+        json.write(&format!("{:#}\n", as_json(arguments, &summary, &cost, &cold)))?;
     }
     tidy(arguments, made_for_this);
     Ok(conclude(&summary, &cold))
 }
+
+/// The runtime that was asked for, if this build has it.
+pub fn runtime(asked: crate::arguments::Runtime) -> Result<Runtime, Misuse> {
+    match asked {
+        crate::arguments::Runtime::Lab => Ok(Runtime::Lab),
+        crate::arguments::Runtime::Madsim if HAS_MADSIM => Ok(Runtime::Madsim),
+        crate::arguments::Runtime::Madsim => Err(Misuse(WITHOUT_MADSIM.to_owned())),
+    }
+}
+
+/// Why something cannot run under madsim.
+pub const WITHOUT_MADSIM: &str = "this build does not have madsim: an exported RUSTFLAGS replaces the flags in \
+                                  .cargo/config.toml; unset it and use `cargo lab`";
 
 /// Removes the report directory if it was made for this campaign and nothing was written into it.
 fn tidy(arguments: &RunArguments, made_for_this: bool) {
@@ -225,7 +241,19 @@ fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
     let file = match &found.shrunk {
         None => write_scenario(&arguments.report, &name, &found.recorded)?,
         Some(shrunk) => {
-            write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded)?;
+            let recorded = write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded)?;
+            if found.recorded.madsim.is_some() {
+                let elsewhere = match shrunk.scenario.madsim {
+                    None => "it fails on the laboratory's executor as well, where it was cut down",
+                    Some(_) => "it fails under madsim only, and was cut down there",
+                };
+                say!("  {elsewhere}");
+                say!(
+                    "  as it was found, with madsim: {} {}",
+                    replay_command(&found.recorded),
+                    recorded.display()
+                );
+            }
             say!(
                 "  cut down to {} operations and {} deviations in {} replays",
                 shrunk.scenario.operation_count(),
@@ -239,7 +267,7 @@ fn report(arguments: &RunArguments, found: &Found) -> Result<(), Misuse> {
     Ok(())
 }
 
-fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
+fn as_json(arguments: &RunArguments, summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
     let losses: serde_json::Map<String, serde_json::Value> = Summary::loss_kinds()
         .map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0).into()))
         .collect();
@@ -270,6 +298,7 @@ fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value
         .collect();
     serde_json::json!({
         "family": "crash",
+        "runtime": if arguments.runtime == crate::arguments::Runtime::Madsim { "madsim" } else { "lab" },
         "seeds": summary.seeds,
         "repeated": summary.repeated,
         "operations": summary.operations,
