@@ -52,6 +52,7 @@ mod memtable;
 mod node;
 mod options;
 mod page;
+mod prefetch;
 mod record;
 mod sync;
 mod tree;

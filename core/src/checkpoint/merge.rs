@@ -13,13 +13,12 @@ use std::collections::BTreeMap;
 const SLICE_BYTES: usize = 256 << 10;
 
 /// Merges the edits of `memtable` in (`after`, `upto`] into the catalog at `catalog`, which holds everything up to
-/// `after`, and returns the new catalog. `progress` is told the number of edits merged, now and then.
+/// `after`, and returns the new catalog.
 pub(crate) async fn merge(
     writer: &mut PageWriter,
     catalog: Option<PageRef>,
     memtable: &Memtable,
     (after, upto): (Lsn, Lsn),
-    progress: &(dyn Fn(usize) + Send + Sync),
 ) -> Result<Option<PageRef>> {
     let mut objects: Vec<_> = memtable.objects().filter(|object| object.last_edit() > after).collect();
     objects.sort_unstable_by(|left, right| left.key().cmp(right.key()));
@@ -29,7 +28,6 @@ pub(crate) async fn merge(
         if slice.bytes >= SLICE_BYTES {
             slice.apply(writer).await?;
         }
-        progress(object.field_count() + 1);
     }
     slice.apply(writer).await?;
     Ok(slice.catalog)
@@ -108,6 +106,9 @@ async fn merge_object<'a>(
         }
         None => merge_inline(writer, key, (kind, &[]), kind, &edits).await?,
     };
+    if !matches!(merged, Some(Merged::Tree { .. })) {
+        writer.merged(edits.len());
+    }
     let record = merged.map(|merged| merged.encode(kind, incarnation));
     if record != old {
         if record.is_none() {

@@ -29,7 +29,7 @@ pub(crate) struct Checkpointer {
     engine: Arc<Engine>,
     writer: PageWriter,
     manifest: Manifest,
-    /// A freeze whose checkpoint has not succeeded yet (the disk was full).
+    /// A freeze whose checkpoint has not succeeded yet: it has not begun, or the disk was full.
     frozen: Option<Frozen>,
 }
 
@@ -60,7 +60,9 @@ struct Prepared {
 }
 
 impl Checkpointer {
-    pub(crate) fn new(engine: Arc<Engine>, writer: PageWriter, manifest: Manifest) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, mut writer: PageWriter, manifest: Manifest) -> Self {
+        let pace = engine.pace.clone();
+        writer.report_merged(move |edits| pace.progress(edits));
         Self { engine, writer, manifest, frozen: None }
     }
 
@@ -93,7 +95,12 @@ impl Checkpointer {
     /// A checkpoint, and others behind it until no segment is mostly dead.
     async fn checkpoint_and_compact(&mut self) -> Result<()> {
         let mut rounds = self.engine.store.table.lock().segments.len();
+        let asked = self.engine.state.load().active.visible();
         self.checkpoint().await?;
+        while self.engine.state.load().root.lsn < asked {
+            // That one was of edits that were frozen before.
+            self.checkpoint().await?;
+        }
         while rounds > 0 && self.has_sparse_segments() {
             rounds -= 1;
             self.checkpoint().await?;
@@ -157,7 +164,14 @@ impl Checkpointer {
         self.engine.log.note_manifest_edit(self.manifest.edit());
         self.engine.env.point("manifest edit synced").await;
         self.publish(&frozen, root, stages, &written);
-        self.frozen = None;
+        // Writers that wait for memory need not wait for the tidying below.
+        self.frozen = self
+            .engine
+            .pace
+            .is_due(self.engine.state.load().active.bytes())
+            .then(|| self.engine.freeze(false))
+            .flatten();
+        self.engine.pace.wake();
         self.engine.counters.checkpoints.add(1);
         self.engine.counters.page_bytes_written.add(written.bytes);
         self.release_log(&frozen).await;
@@ -177,19 +191,19 @@ impl Checkpointer {
         let (mut catalog, mut after) = (root.catalog, root.lsn);
         let mut stages = Vec::new();
         let mut known = 0;
-        let pace = &self.engine.pace;
-        pace.begin(frozen.memtable.names() * positions.len());
+        let active = self.engine.state.load().active.bytes();
+        self.engine.pace.begin(frozen.memtable.names() * positions.len(), active);
         for upto in positions {
             if upto < frozen.upto {
                 reached!("checkpoint stage for a snapshot");
             }
-            let progress = |edits: usize| pace.progress(edits);
-            catalog = merge(&mut self.writer, catalog, &frozen.memtable, (after, upto), &progress).await?;
+            catalog = merge(&mut self.writer, catalog, &frozen.memtable, (after, upto)).await?;
             let retired = self.writer.retired()[known..].to_vec();
             known += retired.len();
             stages.push(Stage { catalog, lsn: upto, retired });
             after = upto;
         }
+        self.engine.pace.merged();
         Ok(stages)
     }
 

@@ -232,7 +232,7 @@ impl Opening {
                 }
                 self.remove_all(leavings).await?;
                 let upto = memtable.visible();
-                catalog = merge(writer, catalog, &memtable, (done, upto), &|_| {}).await?;
+                catalog = merge(writer, catalog, &memtable, (done, upto)).await?;
                 done = upto;
                 memtable = Memtable::new(done, seed);
             }

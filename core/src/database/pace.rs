@@ -8,12 +8,17 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
+/// Steps in which a checkpoint gives the memory of a memtable to those who wait for it.
+const STEPS: usize = 512;
+
 /// What writers may do, and what the running checkpoint has done.
 pub(crate) struct Pace {
     /// Bytes that one memtable may take.
     limit: usize,
     /// Bytes that the active one may take now.
     allowed: AtomicUsize,
+    /// Bytes that it took when the running checkpoint began to merge.
+    floor: AtomicUsize,
     total: AtomicUsize,
     done: AtomicUsize,
     /// A checkpoint was asked for and has not begun.
@@ -35,6 +40,7 @@ impl Pace {
         Self {
             limit,
             allowed: AtomicUsize::new(limit),
+            floor: AtomicUsize::new(0),
             total: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
@@ -57,7 +63,12 @@ impl Pace {
 
     /// Whether somebody should ask for a checkpoint now; true for one of many who see the same need.
     pub(crate) fn wants_checkpoint(&self, active: usize) -> bool {
-        active > self.limit / 4 * 3 && !self.is_asked.swap(true, Ordering::AcqRel)
+        self.is_due(active) && !self.is_asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether an active memtable of `active` bytes should be frozen.
+    pub(crate) fn is_due(&self, active: usize) -> bool {
+        active > self.limit / 4 * 3
     }
 
     /// Waits until `is_admitted`, or until a checkpoint fails; calls `ask` as often as another checkpoint is needed.
@@ -85,21 +96,33 @@ impl Pace {
         self.is_asked.store(false, Ordering::Release);
     }
 
-    /// `edits` edits are to be merged.
-    pub(crate) fn begin(&self, edits: usize) {
+    /// `edits` edits are to be merged, and meanwhile `active` bytes are in the active memtable.
+    pub(crate) fn begin(&self, edits: usize, active: usize) {
         self.total.store(edits.max(1), Ordering::Release);
         self.done.store(0, Ordering::Release);
-        self.allowed.store(self.limit / 8, Ordering::Release);
+        self.floor.store(active.min(self.limit), Ordering::Release);
+        self.allowed.store(active.min(self.limit), Ordering::Release);
     }
 
     /// `edits` more are merged.
     pub(crate) fn progress(&self, edits: usize) {
         let total = self.total.load(Ordering::Acquire);
         let done = (self.done.fetch_add(edits, Ordering::AcqRel) + edits).min(total);
-        let part = (self.limit as u128 * done as u128 / total as u128) as usize;
-        let allowed = self.limit / 8 + part / 8 * 7;
-        if allowed > self.allowed.load(Ordering::Acquire) + self.limit / 64 {
-            self.allowed.store(allowed, Ordering::Release);
+        let floor = self.floor.load(Ordering::Acquire);
+        // What remains of the limit is for the syncs that follow.
+        let span = (self.limit / 8 * 5).saturating_sub(floor);
+        let part = (span as u128 * done as u128 / total as u128) as usize;
+        self.allow(floor + part, self.limit / STEPS);
+    }
+
+    /// All edits are merged. What follows does not tell how far it is: writers may use the rest.
+    pub(crate) fn merged(&self) {
+        self.allow(self.limit, 0);
+    }
+
+    fn allow(&self, bytes: usize, step: usize) {
+        if bytes > self.allowed.load(Ordering::Acquire) + step {
+            self.allowed.store(bytes, Ordering::Release);
             self.changed.notify_waiters();
         }
     }
@@ -119,5 +142,31 @@ impl Pace {
     /// Wakes whoever waits, to see that the database is closed or poisoned.
     pub(crate) fn wake(&self) {
         self.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_get_what_is_left_as_the_checkpoint_goes_on() {
+        let pace = Pace::new(8000);
+        let most = |active| (0..=8000).rev().find(|bytes| pace.admit(active, *bytes) == Admission::Yes);
+        assert_eq!(most(1000), Some(7000), "no checkpoint runs");
+        pace.begin(100, 1000);
+        assert_eq!(most(1000), Some(0), "a checkpoint has just begun");
+        pace.progress(50);
+        assert_eq!(most(1000), Some(2000), "half of the way to five eighths");
+        pace.progress(500);
+        assert_eq!(most(1000), Some(4000), "all edits are merged, the syncs are to come");
+        pace.merged();
+        assert_eq!(most(1000), Some(7000));
+        pace.begin(100, 7500);
+        pace.progress(100);
+        assert_eq!(most(7500), Some(0), "more than five eighths are taken already");
+        assert_eq!(most(0), Some(8000), "an empty memtable takes any batch that fits");
+        pace.finished(None);
+        assert_eq!(most(7500), Some(500));
     }
 }

@@ -14,9 +14,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
-/// Receives names and values in order; `Break` stops the scan behind the entry it was given.
-type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send + 'a;
-
 /// A running scan over the fields or members of one object, as of one position. Holds one leaf at a time.
 pub struct Scan {
     snapshot: Snapshot,
@@ -90,8 +87,12 @@ impl Scan {
         Ok(())
     }
 
-    /// Visits what one leaf and the edits beside it hold.
-    async fn advance(&mut self, visit: &mut Visitor<'_>) -> Result<ControlFlow<()>> {
+    /// Gives names and values, in order, of what one leaf and the edits beside it hold. `Break` stops the scan behind
+    /// the entry that was given.
+    async fn advance(
+        &mut self,
+        visit: &mut (impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send),
+    ) -> Result<ControlFlow<()>> {
         let snapshot = self.snapshot.clone();
         let engine = snapshot.engine();
         engine.ensure_open()?;
@@ -223,17 +224,17 @@ enum Stop {
 }
 
 /// Merges edits into the entries of the base.
-struct Merge<'a, 'v> {
+struct Merge<'a, V> {
     state: &'a ReadState,
     at: Lsn,
     edits: &'a [(u8, u32)],
     next: usize,
     to: &'a Bound<Vec<u8>>,
-    visit: &'a mut Visitor<'v>,
+    visit: &'a mut V,
     resume: Option<Stop>,
 }
 
-impl Merge<'_, '_> {
+impl<V: FnMut(&[u8], &[u8]) -> ControlFlow<()>> Merge<'_, V> {
     /// The base has `name`, behind everything that it gave before.
     fn base_entry(&mut self, name: &[u8], value: &[u8]) -> ControlFlow<()> {
         if self.next < self.edits.len() {

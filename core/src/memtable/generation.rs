@@ -34,7 +34,6 @@ struct Object {
     /// Newest event, and newest field; each leads to the older ones.
     events: AtomicU32,
     fields: AtomicU32,
-    field_count: AtomicU32,
     last_edit: AtomicU64,
 }
 
@@ -201,7 +200,6 @@ impl Memtable {
                 key: payload.slice(key),
                 events: AtomicU32::new(NONE),
                 fields: AtomicU32::new(NONE),
-                field_count: AtomicU32::new(0),
                 last_edit: AtomicU64::new(0),
             })
         })
@@ -214,7 +212,6 @@ impl Memtable {
             let field = Field { hash, object: index, name, versions: AtomicU32::new(NONE), older };
             let field = self.fields.insert(field);
             object.fields.store(field, Ordering::Release);
-            object.field_count.fetch_add(1, Ordering::Relaxed);
             field
         })
     }
@@ -353,11 +350,6 @@ impl<'a> ObjectRef<'a> {
                 field
             })
         })
-    }
-
-    /// Number of names that were ever edited.
-    pub(crate) fn field_count(self) -> usize {
-        self.object.field_count.load(Ordering::Relaxed) as usize
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading a node in place.
 
 use super::{FRAME_BYTES, HEADER_END, LEVELS_MAX, SLOT_BYTES, fingerprint, head, hint_bytes, varint};
+use crate::prefetch::{LINE, prefetch};
 use crate::tree::PageRef;
 use std::cmp::Ordering;
 use std::fmt;
@@ -30,10 +31,10 @@ impl fmt::Display for NodeDamage {
     }
 }
 
-/// A node: an image whose structure was verified when it was loaded.
+/// A node: an image whose structure was verified when it was loaded, or that was built here.
 ///
-/// **Invariant:** every slot and every length within `image` was checked by [`parse`](Self::parse), so that no read
-/// leaves the image. Fingerprints are not part of the structure: a wrong one hides a record (see
+/// **Invariant:** every slot and every length within `image` was checked by [`parse`](Self::parse), or written by the
+/// builder, so that no read leaves the image. Fingerprints are not part of the structure: a wrong one hides a record (see
 /// [`wrong_fingerprint`](Self::wrong_fingerprint)).
 pub struct Node {
     image: Box<[u8]>,
@@ -85,6 +86,16 @@ impl Node {
             return Err(NodeDamage::new(at, "the end of the image", found));
         }
         Ok(node)
+    }
+
+    /// Takes `image` as a node without verifying it: it was made by the engine just now.
+    ///
+    /// # Panics
+    /// If the header is not a node's.
+    #[must_use]
+    pub fn built(image: Vec<u8>) -> Self {
+        debug_assert!(Self::parse(image.clone()).is_ok(), "the engine makes nodes");
+        Self::parse_header(image.into()).expect("the engine makes nodes")
     }
 
     fn check_branch_record(&self, index: usize, record: RecordSpan) -> Result<(), NodeDamage> {
@@ -198,21 +209,38 @@ impl Node {
         &self.image[record.value..record.end]
     }
 
-    /// Visits keys and values of the records of a leaf from `index` on. The keys are put together in `scratch`.
+    /// Where the value of the record at `index` is in the image.
+    #[must_use]
+    pub fn value_range(&self, index: usize) -> Range<usize> {
+        let record = self.span(index);
+        record.value..record.end
+    }
+
+    /// Visits keys and values of the records of a leaf from `index` on. The keys are put together in `scratch`. Where
+    /// the visit is, `next_image` is fetched into the processor's caches.
     pub fn visit_from<B>(
         &self,
         index: usize,
+        next_image: &[u8],
         scratch: &mut Vec<u8>,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         /// Short suffixes are copied in one piece, along with what follows them.
         const PIECE: usize = 16;
+        /// How far ahead of the visit this image is fetched: a few records.
+        const AHEAD: usize = 8 * LINE;
         let prefix = self.prefix();
         scratch.clear();
         scratch.extend_from_slice(prefix);
         let mut at = self.records_at as usize + self.record_offset(index);
+        let mut fetched = 0;
         while at < self.image.len() {
             let record = self.span_at(at);
+            while fetched < record.end {
+                prefetch(next_image, fetched);
+                prefetch(&self.image, fetched + AHEAD);
+                fetched += LINE;
+            }
             let suffix = &self.image[record.suffix..record.value];
             scratch.resize(prefix.len() + PIECE.max(suffix.len()), 0);
             let target = &mut scratch[prefix.len()..];
@@ -233,7 +261,9 @@ impl Node {
         debug_assert_eq!(self.level, 0, "only leaves have fingerprints");
         let suffix = key.strip_prefix(self.prefix())?;
         memchr::memchr_iter(fingerprint(key), self.fingerprints()).find_map(|index| {
-            let record = self.span(index);
+            let at = self.record_at(index);
+            prefetch(&self.image, at + LINE);
+            let record = self.span_at(at);
             (&self.image[record.suffix..record.value] == suffix)
                 .then(|| &self.image[record.value..record.end])
         })
@@ -243,7 +273,9 @@ impl Node {
     #[must_use]
     #[inline]
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.seek(0, key).0
+        // A scan comes from the leaf before with a bound below the first record.
+        let is_first = self.split_key(key).is_ok_and(|suffix| suffix <= self.suffix(0));
+        if is_first { 0 } else { self.seek(0, key).0 }
     }
 
     /// [`lower_bound`](Self::lower_bound) of a key that is above all records before `start`, with the value if the key

@@ -101,7 +101,7 @@ fn a_visit_sees_the_rest_of_a_leaf_in_order() {
         let mut scratch = b"left from before".to_vec();
         for start in [0, entries.len() / 2, entries.len() - 1, entries.len()] {
             let mut seen = Vec::new();
-            let end = node.visit_from(start, &mut scratch, |key, value| {
+            let end = node.visit_from(start, &[], &mut scratch, |key, value| {
                 seen.push((key.to_vec(), value.to_vec()));
                 ControlFlow::<()>::Continue(())
             });
@@ -223,7 +223,7 @@ fn exercise(node: &Node) {
             black_box(node.child_for(&key));
         }
     }
-    let visited = node.visit_from(0, &mut Vec::new(), |_, _| ControlFlow::<()>::Continue(()));
+    let visited = node.visit_from(0, &[], &mut Vec::new(), |_, _| ControlFlow::<()>::Continue(()));
     assert!(visited.is_continue());
     black_box(node.wrong_fingerprint());
 }

@@ -3,7 +3,8 @@
 use super::frame;
 use crate::append::AppendVec;
 use crate::node::Node;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::prefetch::{LINE, prefetch_address};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tree::{PageId, PageRef};
 use arc_swap::{ArcSwapOption, Guard};
@@ -12,6 +13,9 @@ use std::ops::Deref;
 
 /// What a cached page costs beyond its image.
 const PAGE_OVERHEAD: usize = 128;
+
+/// What a lookup reads first of a leaf of small records: frame, prefix, fingerprints, slots.
+const FIRST_LINES: usize = 5;
 
 /// Stale entries that the clock may hold besides as many as there are pages.
 const CLOCK_SLACK: usize = 1024;
@@ -28,8 +32,11 @@ pub(crate) struct Cache {
     evictions: AtomicU64,
 }
 
+#[derive(Default)]
 struct Slot {
     node: ArcSwapOption<Node>,
+    /// Where the image of `node` is, or was: fetched while the node itself, which lies elsewhere, is on its way.
+    image: AtomicPtr<u8>,
     /// Set on a hit, cleared when the clock passes.
     referenced: AtomicBool,
 }
@@ -69,6 +76,10 @@ impl Cache {
     /// The page, if it is cached.
     pub(crate) fn get(&self, page: PageRef) -> Option<CachedPage> {
         let slot = self.slot(page.id)?;
+        let image = slot.image.load(Ordering::Relaxed);
+        for line in 0..FIRST_LINES {
+            prefetch_address(image.wrapping_add(line * LINE));
+        }
         let cached = slot.node.load();
         // The id may have been given to another page.
         if frame::checksum_of(cached.as_ref()?.image()) != page.checksum {
@@ -89,11 +100,12 @@ impl Cache {
     pub(crate) fn insert(&self, page: PageRef, node: Arc<Node>) {
         let mut clock = self.clock.lock();
         while u64::from(self.slots.len()) <= page.id.0 {
-            self.slots.push(Slot { node: ArcSwapOption::empty(), referenced: AtomicBool::new(false) });
+            self.slots.push(Slot::default());
         }
         let slot = self.slots.get(page.id.0 as u32);
         self.bytes.fetch_add(charge(&node), Ordering::Relaxed);
         slot.referenced.store(false, Ordering::Relaxed);
+        slot.image.store(node.image().as_ptr().cast_mut(), Ordering::Relaxed);
         match slot.node.swap(Some(node)) {
             Some(replaced) => self.bytes.fetch_sub(charge(&replaced), Ordering::Relaxed),
             None => self.resident.fetch_add(1, Ordering::Relaxed),

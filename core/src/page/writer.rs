@@ -30,6 +30,7 @@ pub(crate) struct PageWriter {
     touched: BTreeMap<u64, Arc<dyn File>>,
     is_new_segment: bool,
     written: Written,
+    on_merged: Box<dyn Fn(usize) + Send + Sync>,
 }
 
 struct Current {
@@ -60,7 +61,13 @@ impl PageWriter {
             touched: BTreeMap::new(),
             is_new_segment: false,
             written: Written::default(),
+            on_merged: Box::new(|_| {}),
         }
+    }
+
+    /// From now on `on_merged` is told how many edits were merged since it was told last.
+    pub(crate) fn report_merged(&mut self, on_merged: impl Fn(usize) + Send + Sync + 'static) {
+        self.on_merged = Box::new(on_merged);
     }
 
     /// The segment that is being filled.
@@ -200,7 +207,7 @@ impl PageSource for PageWriter {
             return Ok(node);
         }
         match self.unwritten(page) {
-            Some(image) => Ok(Arc::new(Node::parse(image).expect("what the builder made is a node"))),
+            Some(image) => Ok(Arc::new(Node::built(image))),
             None => self.store.load(page).await,
         }
     }
@@ -223,8 +230,7 @@ impl PageEditor for PageWriter {
             }
         };
         self.store.table.lock().install(id, location);
-        let node = Node::parse(image).expect("what the builder made is a node");
-        self.store.cache.insert(page, Arc::new(node));
+        self.store.cache.insert(page, Arc::new(Node::built(image)));
         self.written.created.push(id);
         if self.written.created.len().is_multiple_of(PAGES_PER_TURN) {
             yield_now().await;
@@ -234,6 +240,10 @@ impl PageEditor for PageWriter {
 
     fn retire(&mut self, page: PageRef) {
         self.written.retired.push(page.id);
+    }
+
+    fn merged(&mut self, edits: usize) {
+        (self.on_merged)(edits);
     }
 }
 

@@ -110,6 +110,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
                 self.count(key, None, Some(value));
                 self.rewrite.put(key, value).await?;
             }
+            self.rewrite.editor().merged(1);
         }
         Ok(())
     }
@@ -155,6 +156,7 @@ impl<E: PageEditor> Apply<'_, '_, E> {
     ) -> Result<()> {
         if node.level() == 0 {
             let replaced = self.edit_leaf(page, &node, &interval.low, self.routed..edits_end).await?;
+            self.rewrite.editor().merged(edits_end - self.routed);
             self.routed = edits_end;
             return self.leave_child(replaced).await;
         }
@@ -174,6 +176,11 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         let mut replaced = self.rewrite.carries(0);
         if replaced {
             self.replace_leaf(page, bound).await?;
+        } else if let Some(patched) = patch(leaf, &self.edits[edits.clone()]) {
+            let Some(image) = patched else { return Ok(false) };
+            self.replace_leaf(page, bound).await?;
+            self.rewrite.put_leaf(image).await?;
+            return Ok(true);
         }
         let mut copied = 0;
         for (key, edit) in &self.edits[edits] {
@@ -252,6 +259,24 @@ impl<E: PageEditor> Apply<'_, '_, E> {
         self.applied.added += u64::from(old.is_none());
         self.applied.removed += u64::from(new.is_none());
     }
+}
+
+/// The image of `leaf` after `edits`, if each of them gives an entry that is there a value of the same length: nothing
+/// but values changes then. The inner `None`: not even these.
+fn patch(leaf: &Node, edits: &[(&[u8], Edit<'_>)]) -> Option<Option<Vec<u8>>> {
+    let (mut image, mut next) = (None, 0);
+    for (key, edit) in edits {
+        let (index, old) = leaf.seek(next, key);
+        let (Edit::Put(new), Some(old)) = (edit, old) else { return None };
+        if old.len() != new.len() {
+            return None;
+        }
+        if old != *new {
+            image.get_or_insert_with(|| leaf.image().to_vec())[leaf.value_range(index)].copy_from_slice(new);
+        }
+        next = index + 1;
+    }
+    Some(image)
 }
 
 /// Number of edits with keys below `bound`. Cheap if there are few of them.

@@ -79,6 +79,9 @@ pub trait PageEditor: PageSource {
 
     /// The page is not part of the new tree.
     fn retire(&mut self, page: PageRef);
+
+    /// So many more edits are merged: what they change is written, or on its way.
+    fn merged(&mut self, edits: usize);
 }
 
 /// Refuses a child whose level is not the one below its parent's. Levels fall on every way down, so no damage can

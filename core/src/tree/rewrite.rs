@@ -130,9 +130,9 @@ impl Level {
     fn even_out(&mut self, page_bytes: usize) {
         let joins = self.joins_finished(page_bytes);
         let Some(left_page) = self.finished.pop_back() else { return };
-        let left = own_node(left_page.image);
+        let left = Node::built(left_page.image);
         let right_bound = std::mem::replace(&mut self.lower_bound, left_page.lower_bound.clone());
-        let right = own_node(self.open.finish());
+        let right = Node::built(self.open.finish());
         let middle = if joins { left.len() } else { split_index(&left, right.image().len()) };
         self.copy(&left, &left_page.lower_bound, 0..middle);
         if middle < left.len() {
@@ -183,6 +183,15 @@ impl<'e, E: PageEditor> Rewrite<'e, E> {
     /// A leaf whose interval starts at `lower_bound` is being replaced.
     pub(super) fn start_leaf(&mut self, lower_bound: &[u8]) {
         self.levels[0].start(lower_bound);
+    }
+
+    /// The leaf that was started is `image`.
+    pub(super) async fn put_leaf(&mut self, image: Vec<u8>) -> Result<()> {
+        let level = &mut self.levels[0];
+        debug_assert!(level.open.is_empty(), "a leaf that takes in others is built");
+        let lower_bound = std::mem::take(&mut level.lower_bound);
+        level.finished.push_back(FinishedPage { lower_bound, image });
+        self.write_surplus().await
     }
 
     /// Adds an entry.
@@ -298,7 +307,7 @@ impl<'e, E: PageEditor> Rewrite<'e, E> {
         }
         self.editor.retire(child);
         let right_bound = std::mem::take(&mut level.lower_bound);
-        let right = own_node(level.open.finish());
+        let right = Node::built(level.open.finish());
         level.start(&bound);
         level.copy(&left, &bound, 0..left.len());
         level.copy(&right, &right_bound, 0..right.len());
@@ -379,8 +388,4 @@ fn separator<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
 fn split_index(left: &Node, right_bytes: usize) -> usize {
     let half = left.image().len().midpoint(right_bytes);
     (1..left.len()).find(|&index| left.bytes_before(index) >= half).unwrap_or(left.len())
-}
-
-fn own_node(image: Vec<u8>) -> Node {
-    Node::parse(image).expect("a builder makes nodes")
 }

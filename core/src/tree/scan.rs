@@ -5,9 +5,6 @@ use crate::error::Result;
 use crate::node::Node;
 use std::ops::{Bound, ControlFlow};
 
-/// Takes a key and its value, and says whether to go on.
-pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
-
 /// Where the scan of a leaf ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeafEnd {
@@ -19,7 +16,8 @@ pub struct LeafEnd {
 
 /// Visits, in order, those entries from `from` on that are in the one leaf to which `from` routes.
 ///
-/// There may be none: the scan goes on at [`LeafEnd::next`]. `scratch` is where the keys are put together.
+/// There may be none: the scan goes on at [`LeafEnd::next`]. `scratch` is where the keys are put together. The next
+/// leaf, if it is cached, is fetched into the processor's caches meanwhile.
 ///
 /// # Errors
 /// Corruption, if a page refers to one that is not its child.
@@ -28,7 +26,7 @@ pub fn scan_leaf<P: Pages>(
     root: PageRef,
     from: Bound<&[u8]>,
     scratch: &mut Vec<u8>,
-    visit: &mut Visit<'_>,
+    visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
 ) -> Result<Attempt<LeafEnd>> {
     let key = match from {
         Bound::Included(key) | Bound::Excluded(key) => key,
@@ -40,7 +38,13 @@ pub fn scan_leaf<P: Pages>(
         let Some(node) = pages.cached(page) else { return Ok(Attempt::Missing(page)) };
         check_level(page, &node, parent)?;
         if node.level() == 0 {
-            let stopped = visit_entries(&node, from, scratch, visit).is_break();
+            let next_leaf = next_sibling
+                .as_ref()
+                .filter(|(branch, _)| branch.level() == 1)
+                .and_then(|(branch, index)| pages.cached(branch.child(*index)));
+            let next_image = next_leaf.as_deref().map_or(&[][..], Node::image);
+            let start = first_entry(&node, from);
+            let stopped = node.visit_from(start, next_image, scratch, visit).is_break();
             let next = next_sibling.map(|(branch, index)| {
                 let mut bound = Vec::new();
                 branch.key(index, &mut bound);
@@ -57,19 +61,13 @@ pub fn scan_leaf<P: Pages>(
     }
 }
 
-fn visit_entries(
-    leaf: &Node,
-    from: Bound<&[u8]>,
-    scratch: &mut Vec<u8>,
-    visit: &mut Visit<'_>,
-) -> ControlFlow<()> {
-    let start = match from {
+fn first_entry(leaf: &Node, from: Bound<&[u8]>) -> usize {
+    match from {
         Bound::Unbounded => 0,
         Bound::Included(key) => leaf.lower_bound(key),
         Bound::Excluded(key) => {
             let (index, value) = leaf.seek(0, key);
             index + usize::from(value.is_some())
         }
-    };
-    leaf.visit_from(start, scratch, visit)
+    }
 }

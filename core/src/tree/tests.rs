@@ -32,6 +32,8 @@ struct MemoryPages {
     writes_left: usize,
     /// The most pages that were held at once when one was loaded.
     held_max: AtomicUsize,
+    /// Edits that were merged.
+    merged: usize,
 }
 
 impl MemoryPages {
@@ -44,6 +46,7 @@ impl MemoryPages {
             retired: Vec::new(),
             writes_left: usize::MAX,
             held_max: AtomicUsize::new(0),
+            merged: 0,
         }
     }
 
@@ -101,6 +104,10 @@ impl PageEditor for MemoryPages {
         assert!(!self.retired.contains(&page), "{} is retired twice", page.id);
         assert!(self.node(page).is_some(), "{} is retired, but not there", page.id);
         self.retired.push(page);
+    }
+
+    fn merged(&mut self, edits: usize) {
+        self.merged += edits;
     }
 }
 
@@ -189,6 +196,7 @@ impl Pair {
         }
         expected.bytes_delta = size(&self.map) - before;
         assert_eq!(applied, expected);
+        assert_eq!(std::mem::take(&mut self.pages.merged), changes.len(), "every edit is reported once");
         self.root = applied.root;
         self.assert_sound();
         applied

@@ -151,7 +151,7 @@ impl<I: Inspector> Verify<'_, I> {
             self.verified.findings.push(finding);
         }
         let mut scratch = Vec::new();
-        let visited = leaf.visit_from(0, &mut scratch, |key, value| {
+        let visited = leaf.visit_from(0, &[], &mut scratch, |key, value| {
             self.verified.entries += 1;
             self.verified.bytes += (key.len() + value.len()) as u64;
             self.inspector.entry(page, key, value);
