@@ -61,6 +61,16 @@ impl Family {
     }
 }
 
+/// Which simulator runs the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Runtime {
+    /// The laboratory's executor, where a schedule is a list of delays that can be cut down.
+    #[default]
+    Lab,
+    /// madsim, a second opinion: its scheduler, over the same disk, workload and oracles.
+    Madsim,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --seeds and --for, the campaigns run for half a minute from seed 0. A run that fails is replayed from its
@@ -75,6 +85,9 @@ pub struct RunArguments {
     /// The kind of trouble; every family, one after the other, by default.
     #[arg(long, value_enum)]
     pub family: Option<Family>,
+    /// The simulator that runs the seeds.
+    #[arg(long, value_enum, default_value = "lab")]
+    pub runtime: Runtime,
     /// How many seeds from 0, or which; of each family.
     #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
     pub seeds: Option<Range<u64>>,
@@ -136,6 +149,9 @@ pub struct MuseumArguments {
     /// Only this bug.
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
+    /// The simulator that runs the seeds.
+    #[arg(long, value_enum, default_value = "lab")]
+    pub runtime: Runtime,
     /// Keep the scenario that finds each bug in a directory.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,

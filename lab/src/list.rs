@@ -1,6 +1,6 @@
 //! `lab list`: what there is.
 
-use crate::arguments::Family;
+use crate::arguments::{Family, Runtime};
 use crate::measure::probes;
 use crate::museum::museum_number;
 use crate::{Misuse, Verdict};
@@ -27,14 +27,21 @@ const PROMISES: [(&str, &str); 12] = [
     ("B12", "cancellation: a commit whose future is dropped is whole or absent"),
 ];
 
-/// Prints everything that has a name.
-pub fn list() -> Result<Verdict, Misuse> {
-    say!("families");
-    for family in Family::value_variants() {
-        let value = family.to_possible_value();
+/// Prints the values of an option with their meaning.
+fn values<V: ValueEnum>() {
+    for value in V::value_variants() {
+        let value = value.to_possible_value();
         let (name, help) = value.as_ref().map_or(("", None), |value| (value.get_name(), value.get_help()));
         say!("  {name:<14} {}", help.map(ToString::to_string).unwrap_or_default());
     }
+}
+
+/// Prints everything that has a name.
+pub fn list() -> Result<Verdict, Misuse> {
+    say!("families");
+    values::<Family>();
+    say!("runtimes (--runtime)");
+    values::<Runtime>();
     say!("choices (the site of a deviation in a scenario)");
     let delays = format!("{:?} to {:?}", DELAYS[0], DELAYS[DELAYS.len() - 1]);
     for (site, meaning) in [

@@ -43,9 +43,10 @@ mod planted {
     use crate::interrupt::{interrupted, listen};
     use crate::measure::{cpu_time, jobs};
     use crate::output::{table, writable, write_scenario};
+    use crate::run::runtime;
     use indicatif::ProgressBar;
     use ironleaf::lab::{PLANTED, plant};
-    use ironleaf_sim::campaign::{Campaign, Found, Observer, campaign, explore};
+    use ironleaf_sim::campaign::{Campaign, Found, Observer, Runtime, campaign, explore};
     use ironleaf_sim::runner::{RunOptions, RunReport};
     use ironleaf_sim::scenario::Family;
     use ironleaf_sim::shrink::{ShrinkLimits, shrink};
@@ -90,6 +91,7 @@ mod planted {
         if let Some(directory) = &arguments.keep {
             writable(directory)?;
         }
+        let runtime = runtime(arguments.runtime)?;
         listen();
         let header =
             ["bug", "museum", "family", "seeds", "CPU ms", "operations", "deviations", "promise broken"];
@@ -98,7 +100,7 @@ mod planted {
         let bar = ProgressBar::new_spinner();
         for bug in bugs {
             bar.set_message(bug.name);
-            let hunt = hunt(bug, arguments, &bar);
+            let hunt = hunt(bug, runtime, arguments, &bar);
             if interrupted() {
                 break;
             }
@@ -144,7 +146,7 @@ mod planted {
         Ok(Verdict::Failed)
     }
 
-    fn hunt(bug: &Planted, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {
+    fn hunt(bug: &Planted, runtime: Runtime, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {
         let start = cpu_time();
         let Some(family) = Family::ALL.into_iter().find(|family| family.name() == bug.family) else {
             return Hunt { seeds: 0, cpu: start, result: Err(format!("there is no family {}", bug.family)) };
@@ -153,6 +155,7 @@ mod planted {
         let summary = campaign(
             &Campaign {
                 family,
+                runtime,
                 seeds: arguments.base_seed..arguments.base_seed.saturating_add(arguments.seeds),
                 jobs: jobs(arguments.jobs),
                 failures_max: 1,
@@ -181,7 +184,7 @@ mod planted {
         }
         // The sound engine must pass where the sabotaged one fails.
         plant(None);
-        if explore(family, found.seed, RunOptions::default()).1.failure.is_some() {
+        if explore((family, runtime), found.seed, RunOptions::default()).1.failure.is_some() {
             let why = format!("seed {} fails without the bug as well", found.seed);
             return Hunt { seeds, cpu, result: Err(why) };
         }

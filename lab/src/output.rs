@@ -1,6 +1,8 @@
 //! Files and tables.
 
 use crate::Misuse;
+use crate::run::WITHOUT_MADSIM;
+use ironleaf_sim::runner::HAS_MADSIM;
 use ironleaf_sim::scenario::{Expectation, Scenario};
 use std::fmt::Arguments;
 use std::fs::OpenOptions;
@@ -84,7 +86,11 @@ pub fn replay_command(scenario: &Scenario) -> &'static str {
 pub fn read_scenario(file: &Path) -> Result<Scenario, Misuse> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Misuse(format!("cannot read the scenario {}: {error}", file.display())))?;
-    Ok(Scenario::from_toml(&file.display().to_string(), &text)?)
+    let scenario = Scenario::from_toml(&file.display().to_string(), &text)?;
+    if scenario.madsim.is_some() && !HAS_MADSIM {
+        return Err(Misuse(format!("{} runs under madsim: {WITHOUT_MADSIM}", file.display())));
+    }
+    Ok(scenario)
 }
 
 /// Writes a file, creating its directory if need be.

@@ -9,7 +9,8 @@ use crate::output::{
 use crate::{Misuse, Verdict};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Summary, campaign};
+use ironleaf_sim::campaign::{Campaign, Found, Observer, PROBES_FROM_SEEDS, Runtime, Summary, campaign};
+use ironleaf_sim::runner::HAS_MADSIM;
 use ironleaf_sim::runner::RunReport;
 use ironleaf_sim::scenario as simulated;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -88,6 +89,7 @@ impl Observer for Progress {
 pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     let families = arguments.family.map_or_else(|| Family::value_variants().to_vec(), |family| vec![family]);
     let planned = Campaign {
+        runtime: runtime(arguments.runtime)?,
         seeds: arguments.seeds.clone().unwrap_or(0..u64::MAX),
         shard: arguments.shard,
         jobs: jobs(arguments.jobs),
@@ -156,15 +158,29 @@ fn run_family(
     for differing in &summary.nondeterministic {
         say!("NOT DETERMINISTIC: seed {}: {}", differing.seed, differing.what);
         say!(
-            "  repeat with: cargo lab run --family {} --seeds {}..{} --check-determinism all",
+            "  repeat with: cargo lab run --family {}{} --seeds {}..{} --check-determinism all",
             planned.family.name(),
+            if planned.runtime == Runtime::Madsim { " --runtime madsim" } else { "" },
             differing.seed,
             differing.seed + 1
         );
     }
-    let data = as_json(&summary, &cost, &cold);
+    let data = as_json(arguments, &summary, &cost, &cold);
     Ok((conclude(&summary, &cold), data))
 }
+
+/// The runtime that was asked for, if this build has it.
+pub fn runtime(asked: crate::arguments::Runtime) -> Result<Runtime, Misuse> {
+    match asked {
+        crate::arguments::Runtime::Lab => Ok(Runtime::Lab),
+        crate::arguments::Runtime::Madsim if HAS_MADSIM => Ok(Runtime::Madsim),
+        crate::arguments::Runtime::Madsim => Err(Misuse(WITHOUT_MADSIM.to_owned())),
+    }
+}
+
+/// Why something cannot run under madsim.
+pub const WITHOUT_MADSIM: &str = "this build does not have madsim: an exported RUSTFLAGS replaces the flags in \
+                                  .cargo/config.toml; unset it and use `cargo lab`";
 
 /// Removes the report directory if it was made for this campaign and nothing was written into it.
 fn tidy(arguments: &RunArguments, made_for_this: bool) {
@@ -264,7 +280,19 @@ fn report(arguments: &RunArguments, family: simulated::Family, found: &Found) ->
     let file = match &found.shrunk {
         None => write_scenario(&arguments.report, &name, &found.recorded)?,
         Some(shrunk) => {
-            write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded)?;
+            let recorded = write_scenario(&arguments.report, &format!("{name}-recorded"), &found.recorded)?;
+            if found.recorded.madsim.is_some() {
+                let elsewhere = match shrunk.scenario.madsim {
+                    None => "it fails on the laboratory's executor as well, where it was cut down",
+                    Some(_) => "it fails under madsim only, and was cut down there",
+                };
+                say!("  {elsewhere}");
+                say!(
+                    "  as it was found, with madsim: {} {}",
+                    replay_command(&found.recorded),
+                    recorded.display()
+                );
+            }
             say!(
                 "  cut down to {} operations and {} deviations in {} replays",
                 shrunk.scenario.operation_count(),
@@ -278,7 +306,7 @@ fn report(arguments: &RunArguments, family: simulated::Family, found: &Found) ->
     Ok(())
 }
 
-fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
+fn as_json(arguments: &RunArguments, summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value {
     let losses: serde_json::Map<String, serde_json::Value> = Summary::loss_kinds()
         .map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0).into()))
         .collect();
@@ -316,6 +344,7 @@ fn as_json(summary: &Summary, cost: &Cost, cold: &[String]) -> serde_json::Value
         .collect();
     serde_json::json!({
         "family": summary.family.name(),
+        "runtime": if arguments.runtime == crate::arguments::Runtime::Madsim { "madsim" } else { "lab" },
         "seeds": summary.seeds,
         "repeated": summary.repeated,
         "operations": summary.operations,

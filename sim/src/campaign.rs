@@ -2,8 +2,9 @@
 //!
 //! Each seed is a run of its own on one thread; threads share nothing but the counters. A run that fails is replayed
 //! from its recording at once: a replay that differs is a fault of the laboratory and outranks whatever failed.
-//! Then it is cut down. Time and files are the caller's business.
+//! Then it is cut down, on the laboratory's executor if it fails there too. Time and files are the caller's business.
 
+mod elsewhere;
 mod summary;
 
 pub use summary::{Found, LOSSES_FROM_SEEDS, Nondeterminism, PROBES_FROM_SEEDS, Summary};
@@ -12,15 +13,28 @@ use crate::choices::{Deviation, Source};
 use crate::runner::{RunOptions, RunReport, run};
 use crate::scenario::{Expectation, Family, Scenario};
 use crate::shrink::{ShrinkLimits, Shrunk, shrink};
+use elsewhere::fails_elsewhere;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Which simulator runs the seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// The laboratory's executor.
+    #[default]
+    Lab,
+    /// madsim: the second opinion.
+    Madsim,
+}
 
 /// What a campaign runs.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// What kind of trouble it makes.
     pub family: Family,
+    /// On what.
+    pub runtime: Runtime,
     /// The seeds.
     pub seeds: Range<u64>,
     /// Runs only the seeds that leave this remainder when divided by the second number.
@@ -43,6 +57,7 @@ impl Default for Campaign {
     fn default() -> Self {
         Self {
             family: Family::Crash,
+            runtime: Runtime::Lab,
             seeds: 0..u64::MAX,
             shard: (0, 1),
             jobs: 1,
@@ -81,8 +96,17 @@ pub trait Observer: Sync {
 
 /// The run that a seed stands for in a family.
 #[must_use]
-pub fn explore(family: Family, seed: u64, options: RunOptions) -> (Arc<Scenario>, RunReport) {
-    let scenario = Arc::new(Scenario::generate_in(family, seed));
+pub fn explore(
+    (family, runtime): (Family, Runtime),
+    seed: u64,
+    options: RunOptions,
+) -> (Arc<Scenario>, RunReport) {
+    let madsim = match runtime {
+        Runtime::Lab => None,
+        // A scenario's file holds numbers below 2^63.
+        Runtime::Madsim => Some(seed & (u64::MAX >> 1)),
+    };
+    let scenario = Arc::new(Scenario { madsim, ..Scenario::generate_in(family, seed) });
     let report = run(&scenario, Source::Seeded { seed }, options);
     (scenario, report)
 }
@@ -122,7 +146,8 @@ impl Shared<'_> {
     fn work(&self) {
         let mut mine = Summary::default();
         while let Some(seed) = self.next_seed() {
-            let (scenario, report) = explore(self.campaign.family, seed, RunOptions::default());
+            let what = (self.campaign.family, self.campaign.runtime);
+            let (scenario, report) = explore(what, seed, RunOptions::default());
             mine.add(&report);
             if !self.observer.ran(seed, &report) {
                 self.stop();
@@ -162,7 +187,8 @@ impl Shared<'_> {
         if second.digest == first.digest && second.failure == first.failure && second.divergence.is_none() {
             return true;
         }
-        let what = difference(self.campaign.family, seed, scenario, &recorded, &second);
+        let campaign = (self.campaign.family, self.campaign.runtime);
+        let what = difference(campaign, seed, scenario, &recorded, &second);
         self.lock().nondeterministic.push(Nondeterminism { seed, what });
         self.stop();
         false
@@ -195,7 +221,8 @@ impl Shared<'_> {
         if same > self.campaign.shrunk_max {
             return;
         }
-        let shrunk = self.shrink(&recorded, &failure.fingerprint);
+        let elsewhere = fails_elsewhere(&recorded, &failure.fingerprint, || self.observer.may_shrink());
+        let shrunk = self.shrink(elsewhere.as_ref().unwrap_or(&recorded), &failure.fingerprint);
         if let Some(found) = self.lock().found.iter_mut().find(|found| found.seed == seed) {
             found.shrunk = Some(shrunk);
         }
@@ -216,7 +243,7 @@ fn replay(scenario: &Arc<Scenario>, recorded: &[Deviation], options: RunOptions)
 
 /// The first event in which a run and its replay differ.
 fn difference(
-    family: Family,
+    campaign: (Family, Runtime),
     seed: u64,
     scenario: &Arc<Scenario>,
     recorded: &[Deviation],
@@ -226,7 +253,7 @@ fn difference(
         return format!("the replay diverged: {divergence}");
     }
     let traced = RunOptions { trace: true, ..RunOptions::default() };
-    let (first, second) = (explore(family, seed, traced).1, replay(scenario, recorded, traced));
+    let (first, second) = (explore(campaign, seed, traced).1, replay(scenario, recorded, traced));
     let mut events = first.trace.iter().zip(&second.trace).enumerate();
     match events.find(|(_, (first, second))| first != second) {
         Some((at, (first, second))) => format!("event {at}: first `{first}`, then `{second}`"),

@@ -9,22 +9,22 @@
 
 mod hooks;
 mod log;
-mod panics;
+pub(crate) mod panics;
 mod sleep;
 mod task;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use hooks::Life;
+pub(crate) use hooks::{Life, WALL_ORIGIN};
 pub(crate) use log::{EventKind, EventLog};
 pub(crate) use sleep::SleepCell;
-pub(crate) use task::TaskId;
+pub(crate) use task::{TaskId, TaskNames, kind_of};
 
 use crate::choices::{ActorId, Choices, DELAYS, LabelId, Site};
 use crate::machine::CrashKind;
 use ironleaf::env::BoxFuture;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -35,7 +35,16 @@ pub(crate) type Actor = (ActorId, Option<u32>);
 
 /// What a pick at [`Site::Latency`] means: pick `i` makes an I/O take `LATENCY_FACTORS[i - 1]` quarters of its usual
 /// time.
-const LATENCY_FACTORS: [u64; 7] = [1, 2, 8, 16, 40, 120, 400];
+const LATENCY_FACTORS: [u32; 7] = [1, 2, 8, 16, 40, 120, 400];
+
+/// How long an I/O takes that usually takes `usual`.
+pub(crate) fn pick_latency(choices: &Choices, label: &str, usual: Duration) -> Duration {
+    let pick = choices.pick(Site::Latency, label, LATENCY_FACTORS.len() as u64 + 1);
+    match usize::try_from(pick).unwrap_or(0).checked_sub(1) {
+        None => usual,
+        Some(index) => usual * LATENCY_FACTORS[index] / 4,
+    }
+}
 
 /// The tasks, the clock and the agenda of one life.
 pub(crate) struct Executor {
@@ -52,7 +61,7 @@ struct State {
     agenda: BinaryHeap<Entry>,
     ready: VecDeque<TaskId>,
     tasks: Vec<Task>,
-    names: BTreeMap<String, u32>,
+    names: TaskNames,
     current: Option<TaskId>,
     aborts: Vec<TaskId>,
     crash: Option<CrashKind>,
@@ -133,7 +142,7 @@ impl Executor {
                 agenda: BinaryHeap::new(),
                 ready: VecDeque::new(),
                 tasks: Vec::new(),
-                names: BTreeMap::new(),
+                names: TaskNames::default(),
                 current: None,
                 aborts: Vec::new(),
                 crash: None,
@@ -180,7 +189,7 @@ impl Executor {
             drop(future);
             return None;
         }
-        let name = state.unique_name(name);
+        let name = state.names.unique(name);
         let actor = self.choices.actor_id(&name);
         let kind = self.choices.label_id(task::kind_of(&name));
         let id = TaskId::new(state.tasks.len());
@@ -258,12 +267,7 @@ impl Executor {
         if !state.open {
             return None;
         }
-        let pick = self.choices.pick(Site::Latency, label, LATENCY_FACTORS.len() as u64 + 1);
-        let latency = match usize::try_from(pick).unwrap_or(0).checked_sub(1) {
-            None => nanoseconds(latency),
-            Some(index) => nanoseconds(latency) * LATENCY_FACTORS[index] / 4,
-        };
-        let latency = latency.saturating_add(nanoseconds(stall));
+        let latency = nanoseconds(pick_latency(&self.choices, label, latency).saturating_add(stall));
         let number = state.log.events();
         state.record(EventKind::Submit, [words[0], words[1], latency], || {
             format!("submits {} (#{number}, {latency} ns)", detail())
@@ -436,20 +440,6 @@ impl State {
         log.record(kind, words, *now, || {
             (current.map_or("machine", |id| tasks[id.index()].name.as_str()), detail())
         });
-    }
-
-    /// `name`, or `name#2` for the second task of that name in this life, and so on.
-    fn unique_name(&mut self, name: &str) -> String {
-        match self.names.get_mut(name) {
-            Some(count) => {
-                *count += 1;
-                format!("{name}#{count}")
-            }
-            None => {
-                self.names.insert(name.to_owned(), 1);
-                name.to_owned()
-            }
-        }
     }
 
     fn waiting(&self) -> String {

@@ -11,7 +11,12 @@ pub mod campaign;
 pub mod choices;
 pub mod disk;
 mod executor;
+mod ground;
+mod guest;
+mod lives;
 pub mod machine;
+#[cfg(all(madsim, tokio_unstable))]
+pub mod madsim;
 mod random;
 pub mod runner;
 pub mod scenario;

@@ -1,9 +1,12 @@
 //! A simulated machine.
 
 use crate::choices::Choices;
-use crate::disk::{CLASSES, FaultCount, Faults, Front, Troubles, Volume};
+use crate::disk::{FaultCount, Faults, Front, Troubles, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
+use crate::ground::Ground;
+use crate::lives::{crash_disk, entropy_seed};
 use ironleaf::env::{BoxFuture, Env, NoNetwork};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -121,7 +124,7 @@ impl Machine {
     /// The test's side of the current life.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle { executor: Arc::clone(&self.executor) }
+        Handle::new(Arc::clone(&self.executor) as _)
     }
 
     /// Runs `main` as the task "main" until it finishes, a crash is chosen, or nothing can go on. All tasks are then
@@ -176,7 +179,7 @@ impl Machine {
                     Polled::Finished | Polled::Pending => {}
                 },
                 Step::Elapsed(sleep) => sleep.elapse(),
-                Step::Complete(number) => self.volume.complete(&self.executor, number),
+                Step::Complete(number) => self.volume.complete(&*self.executor, number),
                 Step::Crash(kind) => return LifeEnd::Crashed(kind),
                 Step::Stuck(names) => return LifeEnd::Stuck(names),
                 Step::TimedOut(bound) => return LifeEnd::TimedOut(bound),
@@ -189,17 +192,8 @@ impl Machine {
         // A panic in the drop of a life that was never run is of no interest: the life is over.
         self.executor.close();
         let _ = self.executor.drop_tasks();
-        match kind {
-            CrashKind::PowerLoss => {
-                let traced = self.executor.log(|log| log.is_traced());
-                let struck = self.volume.power_loss(&self.choices, traced);
-                let class = CLASSES[usize::try_from(struck.class).unwrap_or(0)];
-                self.executor.record(EventKind::Loss, [struck.class, struck.kept, 0], || {
-                    format!("power loss: {class}; {}", struck.lines.join("; "))
-                });
-            }
-            CrashKind::ProcessDeath => self.volume.process_death(&self.choices),
-        }
+        let traced = self.executor.log(|log| log.is_traced());
+        crash_disk(&self.volume, &self.choices, kind, &*self.executor, traced);
         self.life += 1;
         self.choices.set_life(self.life);
         self.crashed = false;
@@ -222,9 +216,8 @@ impl Machine {
         Self { choices, options, volume, executor, env, life, runs, crashed }
     }
 
-    /// Each run draws other random numbers.
     const fn entropy_seed(&self) -> u64 {
-        self.options.entropy_seed ^ self.runs.wrapping_mul(0xd6e8_feb8_6659_fd93)
+        entropy_seed(self.options.entropy_seed, self.runs)
     }
 
     fn begin(&mut self) {
@@ -284,7 +277,7 @@ impl Machine {
     /// The test's side of the disk's faults, for whoever runs on the machine.
     #[must_use]
     pub fn trouble(&self) -> TroubleHandle {
-        TroubleHandle { volume: Arc::clone(&self.volume) }
+        TroubleHandle::new(Arc::clone(&self.volume))
     }
 
     /// How often each kind of fault was injected, and how often with effect.
@@ -325,7 +318,7 @@ fn environment(executor: &Arc<Executor>, volume: &Arc<Volume>, entropy_seed: u64
     let life = Life::new(Arc::clone(executor), entropy_seed);
     Env {
         clock: Arc::clone(&life) as _,
-        disk: Arc::new(Front::new(Arc::clone(executor), Arc::clone(volume))),
+        disk: Arc::new(Front::new(Arc::clone(executor) as _, Arc::clone(volume))),
         network: Arc::new(NoNetwork),
         entropy: Arc::clone(&life) as _,
         spawner: Arc::clone(&life) as _,
@@ -347,6 +340,10 @@ impl fmt::Debug for TroubleHandle {
 }
 
 impl TroubleHandle {
+    pub(crate) const fn new(volume: Arc<Volume>) -> Self {
+        Self { volume }
+    }
+
     /// Chooses which operations may fail from now on. A disk that is full stays so.
     pub fn set_faults(&self, faults: Faults) {
         self.volume.set_faults(faults);
@@ -367,7 +364,7 @@ impl TroubleHandle {
 /// The test's side of one life: named tasks, operations, notes and crash points.
 #[derive(Clone)]
 pub struct Handle {
-    executor: Arc<Executor>,
+    ground: Arc<dyn Ground>,
 }
 
 impl fmt::Debug for Handle {
@@ -377,48 +374,54 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
+    pub(crate) const fn new(ground: Arc<dyn Ground>) -> Self {
+        Self { ground }
+    }
+
     /// Starts a task. Choices name it; its wake-ups are labelled by the name without a number at its end.
     #[expect(clippy::needless_pass_by_value, reason = "callers build the name for this call")]
     pub fn spawn(&self, name: String, future: BoxFuture<'static, ()>) {
-        self.executor.spawn(&name, future);
+        Arc::clone(&self.ground).start(&name, future);
     }
 
     /// Names the operation that the current task carries out from now on.
     pub fn set_operation(&self, operation: Option<u32>) {
-        self.executor.set_operation(operation);
+        self.ground.set_operation(operation);
     }
 
     /// Virtual time since the machine was built.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.executor.now()
+        self.ground.now()
     }
 
     /// Waits in virtual time.
     pub async fn sleep(&self, duration: Duration) {
-        self.executor.sleep(duration).await;
+        self.ground.sleep(duration).await;
     }
 
     /// A line of the trace; part of the digest.
     pub fn note(&self, text: impl FnOnce() -> String) {
         let text = text();
-        self.executor.record(EventKind::Note, [xxh3_64(text.as_bytes()), 0, 0], || text.clone());
+        self.ground.record(EventKind::Note, [xxh3_64(text.as_bytes()), 0, 0], &|| text.clone());
     }
 
     /// A line of the trace of which only `word` is part of the digest: the text is built where there is a trace.
     pub fn mark(&self, word: u64, text: impl FnOnce() -> String) {
-        self.executor.record(EventKind::Note, [word, 1, 0], text);
+        let text = Cell::new(Some(text));
+        let line = || text.take().map_or_else(String::new, |text| text());
+        self.ground.record(EventKind::Note, [word, 1, 0], &line);
     }
 
     /// A place where the machine may crash. The runner calls it at every acknowledgement; the disk calls it at the
     /// submission and the completion of whatever changes it.
     pub fn crash_point(&self, label: &str) {
-        self.executor.crash_point(label);
+        self.ground.crash_point(label);
     }
 
     /// Whether the machine goes down as soon as the present poll ends.
     #[must_use]
     pub fn is_crashing(&self) -> bool {
-        self.executor.is_crashing()
+        self.ground.is_crashing()
     }
 }

@@ -23,6 +23,7 @@ mod report;
 pub use report::{Failure, OperationReport, RunReport};
 
 use crate::choices::{Choices, Source};
+use crate::lives::Lives;
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
 use crate::scenario::{Finale, Scenario};
 use ironleaf_model::Crash;
@@ -48,21 +49,43 @@ pub struct RunOptions {
     pub dump: bool,
 }
 
+/// Whether this build has madsim.
+pub const HAS_MADSIM: bool = cfg!(all(madsim, tokio_unstable));
+
 /// Runs a scenario; its choices come from `source`.
+///
+/// # Panics
+/// If the scenario runs under madsim, and this build does not have it ([`HAS_MADSIM`]).
 #[must_use]
 pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> RunReport {
     let choices = Choices::new(source);
     choices.set_crash_points(scenario.operation_count() as u64 * CRASH_POINTS_PER_OPERATION);
-    let mut machine = Machine::new(
-        choices.clone(),
-        MachineOptions {
-            entropy_seed: scenario.entropy,
-            trace: options.trace,
-            virtual_time_max: Duration::from_secs(600),
-            polls_max: 1_000_000,
-            disk_bytes_max: None,
-        },
-    );
+    let machine = MachineOptions {
+        entropy_seed: scenario.entropy,
+        trace: options.trace,
+        virtual_time_max: Duration::from_secs(600),
+        polls_max: 1_000_000,
+        disk_bytes_max: None,
+    };
+    match scenario.madsim {
+        None => run_on(Machine::new(choices.clone(), machine), choices, scenario, options),
+        #[cfg(all(madsim, tokio_unstable))]
+        Some(seed) => crate::madsim::simulate(seed, |runtime| {
+            let machine = crate::madsim::MadsimMachine::new(runtime, choices.clone(), machine);
+            run_on(machine, choices, scenario, options)
+        }),
+        #[cfg(not(all(madsim, tokio_unstable)))]
+        Some(_) => panic!("this build does not have madsim"),
+    }
+}
+
+/// Runs a scenario on a new machine of whatever simulator.
+fn run_on<M: Lives>(
+    mut machine: M,
+    choices: Choices,
+    scenario: &Arc<Scenario>,
+    options: RunOptions,
+) -> RunReport {
     let shared = Arc::new(Shared::new(Arc::clone(scenario), options, machine.trouble()));
     let mut crashes = 0;
     loop {
@@ -98,11 +121,11 @@ pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> Run
         shared.fail(failure);
         break;
     }
-    report::report(&shared, machine, choices, crashes, options)
+    report::report(&shared, &machine, choices, crashes, options)
 }
 
 /// Ends the life in which all operations were done.
-fn finale(shared: &Shared, machine: &mut Machine, finale: Finale) {
+fn finale(shared: &Shared, machine: &mut impl Lives, finale: Finale) {
     let crash = match finale {
         Finale::PowerLoss => Some(CrashKind::PowerLoss),
         Finale::ProcessDeath => Some(CrashKind::ProcessDeath),

@@ -25,6 +25,8 @@ pub struct Scenario {
     pub promise: String,
     /// Determines every random number that the engine draws. Below 2^63.
     pub entropy: u64,
+    /// Runs under madsim, whose schedule follows from this seed, instead of the laboratory's executor. Below 2^63.
+    pub madsim: Option<u64>,
     /// How the run ends when all operations are done.
     pub finale: Finale,
     /// What a power loss in the finale keeps.

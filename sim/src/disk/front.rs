@@ -3,7 +3,7 @@
 use super::operation::{Operation, Outcome};
 use super::tree::OpenFile;
 use super::volume::{Submitted, Volume, VolumeState};
-use crate::executor::Executor;
+use crate::ground::Ground;
 use bytes::Bytes;
 use ironleaf::env::{BoxFuture, DirectoryLock, Disk, DiskResult, File, OpenMode};
 use std::path::Path;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 /// The disk of one life. Once that life has ended, every operation is refused.
 #[derive(Clone)]
 pub(crate) struct Front {
-    executor: Arc<Executor>,
+    ground: Arc<dyn Ground>,
     volume: Arc<Volume>,
 }
 
 impl Front {
-    pub(crate) const fn new(executor: Arc<Executor>, volume: Arc<Volume>) -> Self {
-        Self { executor, volume }
+    pub(crate) const fn new(ground: Arc<dyn Ground>, volume: Arc<Volume>) -> Self {
+        Self { ground, volume }
     }
 
     fn submit(&self, operation: impl FnOnce(&VolumeState) -> Operation) -> Submitted {
-        self.volume.submit(&self.executor, operation)
+        self.volume.submit(&*self.ground, operation)
     }
 
     fn submit_unit(

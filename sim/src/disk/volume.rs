@@ -7,7 +7,8 @@ use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
 use super::tree::{Directory, LockState, Node, Space, Stamp};
 use crate::choices::{Choices, Site};
-use crate::executor::{Actor, EventKind, Executor};
+use crate::executor::{Actor, EventKind};
+use crate::ground::Ground;
 use ironleaf::env::DiskResult;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -70,20 +71,20 @@ impl Volume {
     /// Puts an operation in flight.
     pub(super) fn submit(
         self: &Arc<Self>,
-        executor: &Executor,
+        ground: &dyn Ground,
         operation: impl FnOnce(&VolumeState) -> Operation,
     ) -> Submitted {
         let mut state = self.lock();
         let operation = operation(&state);
         let traits = operation.traits();
         let words = operation.words();
-        let stall = if executor.is_open() {
-            state.trouble.stall(traits.stalls, &executor.choices)
+        let stall = if ground.is_open() {
+            state.trouble.stall(traits.stalls, ground.choices())
         } else {
             Duration::ZERO
         };
         let latency = (traits.latency, stall);
-        let Some((number, actor)) = executor.submit(traits.name, latency, words, || operation.to_string())
+        let Some((number, actor)) = ground.submit(traits.name, latency, words, &|| operation.to_string())
         else {
             return Submitted::Refused(operation);
         };
@@ -95,24 +96,24 @@ impl Volume {
         state.slots.insert(number, Slot::InFlight(in_flight));
         drop(state);
         if let Some([submitted, _]) = traits.crash_points {
-            executor.crash_point(submitted);
+            ground.crash_point(submitted);
         }
         Submitted::InFlight { volume: Arc::clone(self), number }
     }
 
     /// Carries out the operation whose time has come, and wakes who waits for it.
-    pub(crate) fn complete(&self, executor: &Executor, number: u64) {
+    pub(crate) fn complete(&self, ground: &dyn Ground, number: u64) {
         let mut state = self.lock();
         let Some(Slot::InFlight(in_flight)) = state.slots.remove(&number) else { return };
         let InFlight { operation, actor, directory, waker, abandoned } = in_flight;
-        executor.choices.set_actor_id(actor.0, actor.1);
+        ground.choices().set_actor_id(actor.0, actor.1);
         let Completion { outcome, fault } =
-            operation.complete(&mut state, number, executor.now(), &executor.choices);
+            operation.complete(&mut state, number, ground.now(), ground.choices());
         state.trouble.count(&operation, &outcome, fault, !abandoned);
         if let Some(directory) = directory {
             directory.leave();
         }
-        executor.record(EventKind::Complete, [number, digest_of(&outcome), 0], || {
+        ground.record(EventKind::Complete, [number, digest_of(&outcome), 0], &|| {
             let failure = outcome.as_ref().err().map_or_else(String::new, |error| format!(": {error}"));
             format!("completes {operation} (#{number}){failure}")
         });
@@ -125,7 +126,7 @@ impl Volume {
         drop(state);
         drop(unclaimed);
         if let Some([_, completed]) = operation.traits().crash_points {
-            executor.crash_point(completed);
+            ground.crash_point(completed);
         }
         if let Some(waker) = waker {
             waker.wake();

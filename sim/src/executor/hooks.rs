@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The calendar of a simulated machine starts here: 2024-01-01, in seconds since the Unix epoch.
-const WALL_ORIGIN: Duration = Duration::from_secs(1_704_067_200);
+pub(crate) const WALL_ORIGIN: Duration = Duration::from_secs(1_704_067_200);
 
 /// One life of a machine, as the engine sees it.
 pub(crate) struct Life {

@@ -35,7 +35,7 @@ impl EventLog {
     }
 
     /// Adds an event. `line` gives its actor and its description, and is asked only where there is a trace.
-    pub(super) fn record<'a>(
+    pub(crate) fn record<'a>(
         &mut self,
         kind: EventKind,
         words: [u64; 3],

@@ -3,6 +3,7 @@
 use super::{Actor, Executor};
 use crate::choices::{ActorId, LabelId};
 use ironleaf::env::BoxFuture;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -79,8 +80,28 @@ impl Task {
     }
 }
 
+/// The names of the tasks of one life.
+#[derive(Default)]
+pub(crate) struct TaskNames(BTreeMap<String, u32>);
+
+impl TaskNames {
+    /// `name`, or `name#2` for the second task of that name, and so on.
+    pub(crate) fn unique(&mut self, name: &str) -> String {
+        match self.0.get_mut(name) {
+            Some(count) => {
+                *count += 1;
+                format!("{name}#{count}")
+            }
+            None => {
+                self.0.insert(name.to_owned(), 1);
+                name.to_owned()
+            }
+        }
+    }
+}
+
 /// The task's name without its number: "client" of "client 3" and of "client#2".
-pub(super) fn kind_of(name: &str) -> &str {
+pub(crate) fn kind_of(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let stem = stem.trim_end_matches([' ', '#', '-', '_', '.']);
     if stem.is_empty() { name } else { stem }

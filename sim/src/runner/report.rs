@@ -4,7 +4,7 @@ use super::RunOptions;
 use super::life::Shared;
 use crate::choices::{Choices, Deviation, Divergence, Site};
 use crate::disk::FaultCount;
-use crate::machine::Machine;
+use crate::lives::{Lives, Remains};
 use ironleaf_model::Violation;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -156,7 +156,7 @@ impl RunReport {
 
 pub(super) fn report(
     shared: &Shared,
-    machine: Machine,
+    machine: &impl Lives,
     choices: Choices,
     crashes: u64,
     options: RunOptions,
@@ -165,22 +165,23 @@ pub(super) fn report(
     // The life in which a run was stopped, by request or by a failure, might still have met its deviations.
     let is_cut_short = state.stopped || state.failure.is_some();
     let divergence = if is_cut_short { choices.divergence() } else { choices.finish() };
+    let Remains { digest, events, virtual_time, losses, faults, trace } = machine.remains();
     RunReport {
         failure: state.failure,
         divergence,
         stopped: state.stopped,
-        digest: machine.digest(),
-        events: machine.events(),
-        virtual_time: machine.virtual_time(),
+        digest,
+        events,
+        virtual_time,
         operations: state.operations,
         crashes: crashes + u64::from(state.finale_begun),
         recoveries: state.recoveries,
-        losses: machine.losses(),
+        losses,
         failed_opens: state.failed_opens,
-        faults: machine.fault_counts(),
+        faults,
         results: state.results,
         recovered: state.recovered,
-        trace: machine.trace(),
+        trace,
         files: if options.dump { machine.disk_dump() } else { Vec::new() },
         choices,
     }

@@ -35,6 +35,8 @@ struct File {
     promise: String,
     #[serde(default)]
     entropy: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    madsim: Option<u64>,
     #[serde(default)]
     finale: Finale,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,6 +188,7 @@ impl TryFrom<File> for Scenario {
             title: file.title,
             promise: file.promise,
             entropy: file.entropy,
+            madsim: file.madsim,
             finale: file.finale,
             finale_keep: file.finale_keep,
             close: file.close,
@@ -348,6 +351,7 @@ impl From<&Scenario> for File {
             title: scenario.title.clone(),
             promise: scenario.promise.clone(),
             entropy: scenario.entropy,
+            madsim: scenario.madsim,
             finale: scenario.finale,
             finale_keep: scenario.finale_keep,
             close: scenario.close,

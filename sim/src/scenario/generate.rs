@@ -36,6 +36,7 @@ impl Scenario {
             title: format!("seed {seed}"),
             promise: "every promise".to_owned(),
             entropy: random.next() >> 1,
+            madsim: None,
             finale: match random.below(8) {
                 0 => Finale::ProcessDeath,
                 1 => Finale::None,
