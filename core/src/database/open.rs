@@ -40,7 +40,7 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
     Ok(opening.start(start, lock))
 }
 
-async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
+pub(super) async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
     match env.disk.list(path).await {
         Err(error) if error.kind == DiskErrorKind::NotFound && options.create_if_missing => {
             match env.disk.create_dir(path).await {
@@ -66,10 +66,10 @@ async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec
     }
 }
 
-struct Opening {
-    env: Env,
-    path: PathBuf,
-    options: Options,
+pub(super) struct Opening {
+    pub(super) env: Env,
+    pub(super) path: PathBuf,
+    pub(super) options: Options,
 }
 
 /// A durable state, ready to be served.
@@ -110,7 +110,7 @@ impl Opening {
     }
 
     /// Refuses a directory whose files are not the leavings of an interrupted creation.
-    async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
+    pub(super) async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
         for name in names {
             let is_ours = name == MANIFEST || name == MANIFEST_NEW || segment_slot(name).is_some();
             if !is_ours && page_segment_id(name).is_none() {
@@ -155,9 +155,16 @@ impl Opening {
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
         let identity = (state.database, state.epoch);
-        let mut replay =
-            Replay::open(&self.env, &self.path, names, identity, state.edit, (state.log, state.lsn.next()))
-                .await?;
+        let mut replay = Replay::open(
+            &self.env,
+            &self.path,
+            names,
+            OpenMode::ReadWrite,
+            identity,
+            state.edit,
+            (state.log, state.lsn.next()),
+        )
+        .await?;
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
@@ -337,7 +344,7 @@ impl Opening {
         Ok(())
     }
 
-    fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
+    pub(super) fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
         let cache_bytes = self.options.memory_bytes / 2;
         Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, cache_bytes))
     }
@@ -368,6 +375,7 @@ impl Opening {
             counters: Counters::default(),
             directory_lock: Mutex::new(Some(lock)),
             is_closed: AtomicBool::new(false),
+            is_read_only: false,
             env: self.env,
             directory: self.path,
             options: self.options,
