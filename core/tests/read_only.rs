@@ -5,6 +5,7 @@
 
 use ironleaf::{Database, Durability, ErrorKind, Options, WriteBatch, env};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 fn small() -> Options {
@@ -21,11 +22,12 @@ async fn look(path: &Path) -> ironleaf::Result<Database> {
 }
 
 /// Every file with its bytes and the time of its last change.
-fn files(path: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime)> {
+fn files(path: &Path) -> BTreeMap<String, (Vec<u8>, i64, i64)> {
     let entries = std::fs::read_dir(path).unwrap().map(|entry| {
         let entry = entry.unwrap();
-        let changed = entry.metadata().unwrap().modified().unwrap();
-        (entry.file_name().into_string().unwrap(), (std::fs::read(entry.path()).unwrap(), changed))
+        let changed = entry.metadata().unwrap();
+        let bytes = std::fs::read(entry.path()).unwrap();
+        (entry.file_name().into_string().unwrap(), (bytes, changed.mtime(), changed.mtime_nsec()))
     });
     entries.collect()
 }
