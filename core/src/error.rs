@@ -34,6 +34,8 @@ pub enum ErrorKind {
     ResourceExhausted,
     /// Something that the transaction read was changed since; nothing was done. Run it again from its start.
     Conflict,
+    /// The database was opened read-only; nothing was done. Open it for writing.
+    ReadOnly,
     /// The database was closed.
     Closed,
     /// The operating system refused or failed an operation; the message says which.

@@ -34,6 +34,19 @@ impl Database {
         Self::open(path, Options::default())
     }
 
+    /// Opens the database in the directory `path` on this machine's disk for reading, and changes no byte of it; see
+    /// [`open_read_only`](crate::Database::open_read_only).
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let runtime = Runtime::new()?;
+        let database = runtime.wait(crate::Database::open_read_only(runtime.env(), path, options))?;
+        Ok(Self { database, runtime })
+    }
+
+    /// [`open_read_only`](Self::open_read_only) with the default options.
+    pub fn open_path_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_read_only(path, Options::default())
+    }
+
     /// The same database; commits through the returned handle are at `level` where they do not say otherwise.
     #[must_use]
     pub fn with_durability(&self, level: Durability) -> Self {

@@ -77,6 +77,9 @@ impl Engine {
         if let Some(refusal) = batch.refusal(self.options.value_bytes_max) {
             return Err(Error::invalid_input(refusal));
         }
+        if self.is_read_only {
+            self.ensure_writable()?;
+        }
         let level = batch.durability.unwrap_or(default);
         if batch.is_empty() {
             self.log.lock().writable()?;

@@ -32,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) counters: Counters,
     pub(crate) directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
     pub(crate) is_closed: AtomicBool,
+    /// Opened for reading: nothing is ever written, and no background task runs.
+    pub(crate) is_read_only: bool,
 }
 
 /// The layers that a read looks through, newest first. What all of them say together is one state: the active
@@ -106,6 +108,18 @@ impl Engine {
     pub(crate) fn ensure_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::Closed, "the database is closed"));
+        }
+        Ok(())
+    }
+
+    /// Refuses writes of a database that was opened for reading, or was closed.
+    pub(crate) fn ensure_writable(&self) -> Result<()> {
+        self.ensure_open()?;
+        if self.is_read_only {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                "the database was opened read-only; close it and open it for writing",
+            ));
         }
         Ok(())
     }

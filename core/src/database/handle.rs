@@ -59,6 +59,31 @@ impl Database {
         Self::open(crate::env::os::environment()?, path, Options::default()).await
     }
 
+    /// Opens the database in the directory `path` for reading, and changes no byte of it: made to look at a directory
+    /// that is damaged, or that must stay as it is.
+    ///
+    /// The log is replayed into memory only, within half of `memory_bytes`. A damaged or missing page gives
+    /// `Corruption` to the reads that need it, and the rest stays readable; a damaged manifest or log is refused, as by
+    /// [`open`](Self::open). Every commit, [`flush`](Self::flush) and [`checkpoint`](Self::checkpoint) gives `ReadOnly`.
+    /// What is shown is not promised to be durable: a writing open may, after a power loss, recover less.
+    ///
+    /// The directory is held as by a writer: there is one opener at a time, whatever it does.
+    ///
+    /// # Errors
+    /// `NotFound` (also if `options` would create), `Locked`, `NotADatabase`, `UnsupportedVersion`, `Corruption`,
+    /// `InvalidInput`, `Io`, and `ResourceExhausted` if the log does not fit into memory.
+    pub async fn open_read_only(env: Env, path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let durability = options.durability;
+        let running = super::read_only::open_read_only(env, path.as_ref(), options).await?;
+        Ok(Self { running: Arc::new(running), durability })
+    }
+
+    /// [`open_read_only`](Self::open_read_only) on this machine's disk, with the default options. Must be called within
+    /// a tokio runtime.
+    pub async fn open_path_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_read_only(crate::env::os::environment()?, path, Options::default()).await
+    }
+
     fn engine(&self) -> &Arc<Engine> {
         &self.running.engine
     }
@@ -72,8 +97,8 @@ impl Database {
     /// Applies a batch: whole, at one position.
     ///
     /// # Errors
-    /// Nothing was done: `InvalidInput`, `WrongKind`, `ResourceExhausted`, `DiskFull`, `Poisoned`, `Closed`, and
-    /// `Corruption` or `Io` where something had to be read. `DurabilityUnknown`: the batch is visible, and reopening
+    /// Nothing was done: `InvalidInput`, `WrongKind`, `ResourceExhausted`, `DiskFull`, `Poisoned`, `ReadOnly`, `Closed`,
+    /// and `Corruption` or `Io` where something had to be read. `DurabilityUnknown`: the batch is visible, and reopening
     /// will tell whether it is durable.
     pub async fn commit(&self, batch: WriteBatch) -> Result<Commit> {
         self.engine().commit(batch, self.durability, None).await
@@ -250,9 +275,9 @@ impl Database {
     /// Makes everything durable that was committed before the call; returns the position up to which that is so.
     ///
     /// # Errors
-    /// `DurabilityUnknown` if the log could not be written or synced, now or earlier; `Closed`.
+    /// `DurabilityUnknown` if the log could not be written or synced, now or earlier; `ReadOnly`, `Closed`.
     pub async fn flush(&self) -> Result<Lsn> {
-        self.engine().ensure_open()?;
+        self.engine().ensure_writable()?;
         let appended = self.engine().log.lock().appended();
         self.engine().log.reach(appended, Durability::Synced).await?;
         Ok(appended)
@@ -261,9 +286,10 @@ impl Database {
     /// Writes everything that was committed before the call into pages, so that the log before it is not needed.
     ///
     /// # Errors
-    /// `DiskFull`, and `Io` of a read (nothing is lost; try again), `Poisoned`, `Closed`. `Corruption`,
+    /// `DiskFull`, and `Io` of a read (nothing is lost; try again), `Poisoned`, `ReadOnly`, `Closed`. `Corruption`,
     /// `DurabilityUnknown` and any other `Io` poison the database: no more writes, and reopening tells what survived.
     pub async fn checkpoint(&self) -> Result<()> {
+        self.engine().ensure_writable()?;
         self.ask(|answer| Command::Checkpoint(Some(answer))).await?
     }
 
@@ -273,6 +299,10 @@ impl Database {
     /// # Errors
     /// `Io`, `Closed`.
     pub async fn check(&self) -> Result<Report> {
+        if self.engine().is_read_only {
+            self.engine().ensure_open()?;
+            return self.engine().verify().await;
+        }
         self.ask(Command::Check).await?
     }
 

@@ -9,6 +9,7 @@ mod open;
 mod pace;
 mod range;
 mod read;
+mod read_only;
 mod scan;
 mod snapshot;
 mod transaction;

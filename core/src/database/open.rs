@@ -52,7 +52,7 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
 
 /// Takes the directory's lock. Waits a little for a handle that was dropped without being closed, whose last operation
 /// holds it still.
-async fn take_lock(env: &Env, path: &Path) -> Result<Box<dyn DirectoryLock>> {
+pub(super) async fn take_lock(env: &Env, path: &Path) -> Result<Box<dyn DirectoryLock>> {
     let mut waits = LOCK_WAITS;
     loop {
         match env.disk.lock(path).await {
@@ -72,7 +72,7 @@ async fn take_lock(env: &Env, path: &Path) -> Result<Box<dyn DirectoryLock>> {
     }
 }
 
-async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
+pub(super) async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
     match env.disk.list(path).await {
         Err(error) if error.kind == DiskErrorKind::NotFound && options.create_if_missing => {
             match env.disk.create_dir(path).await {
@@ -98,10 +98,10 @@ async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec
     }
 }
 
-struct Opening {
-    env: Env,
-    path: PathBuf,
-    options: Options,
+pub(super) struct Opening {
+    pub(super) env: Env,
+    pub(super) path: PathBuf,
+    pub(super) options: Options,
 }
 
 /// A durable state, ready to be served.
@@ -160,7 +160,7 @@ impl Opening {
     }
 
     /// Refuses a directory whose files are not the leavings of an interrupted creation.
-    async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
+    pub(super) async fn refuse_foreign(&self, names: &[String]) -> Result<()> {
         for name in names {
             let is_ours =
                 [MANIFEST, MANIFEST_NEW, RESERVE].contains(&&**name) || segment_slot(name).is_some();
@@ -208,9 +208,16 @@ impl Opening {
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
         let identity = (state.database, state.epoch);
-        let mut replay =
-            Replay::open(&self.env, &self.path, names, identity, state.edit, (state.log, state.lsn.next()))
-                .await?;
+        let mut replay = Replay::open(
+            &self.env,
+            &self.path,
+            names,
+            OpenMode::ReadWrite,
+            identity,
+            state.edit,
+            (state.log, state.lsn.next()),
+        )
+        .await?;
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
@@ -392,7 +399,7 @@ impl Opening {
         Ok(())
     }
 
-    fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
+    pub(super) fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
         let cache_bytes = self.options.memory_bytes / 2;
         Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, cache_bytes))
     }
@@ -428,6 +435,7 @@ impl Opening {
             counters: Counters::default(),
             directory_lock: Mutex::new(Some(lock)),
             is_closed: AtomicBool::new(false),
+            is_read_only: false,
             env: self.env,
             directory: self.path,
             options: self.options,

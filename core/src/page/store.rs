@@ -3,7 +3,7 @@
 use super::cache::{Cache, CachedPage};
 use super::frame;
 use super::table::{PageTable, page_segment_name};
-use crate::env::Env;
+use crate::env::{DiskErrorKind, Env};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::node::Node;
@@ -91,7 +91,17 @@ impl PageStore {
         let Some((location, file)) = self.table.lock().resolve(page.id) else {
             return Err(Error::corruption("the page table", page.id.0, "a place for this page", "none"));
         };
-        let image = file.read_at(location.offset, location.len as usize).await?;
+        let image = match file.read_at(location.offset, location.len as usize).await {
+            Err(error) if error.kind == DiskErrorKind::NotFound => {
+                return Err(Error::corruption(
+                    page_segment_name(location.segment),
+                    location.offset,
+                    format!("{}, which the manifest names", page.id),
+                    "no file",
+                ));
+            }
+            read => read?,
+        };
         frame::verify(&image, page, self.seed).map_err(|found| {
             Error::corruption(
                 page_segment_name(location.segment),

@@ -17,4 +17,4 @@ mod segment;
 pub(crate) use log::{Log, LogPosition, Room, prepare_segment};
 pub(crate) use replay::{Replay, may_be_leaving};
 pub(crate) use reserve::RESERVE;
-pub(crate) use segment::{RECORDS_START, SegmentHeader, segment_name, segment_slot};
+pub(crate) use segment::{RECORDS_START, Segment, SegmentHeader, segment_name, segment_slot};

@@ -40,11 +40,13 @@ pub(crate) struct ReplayedRecord {
 
 impl Replay {
     /// Looks at the log files among `names` and gets ready to read from position `first`, which is at or behind
-    /// `start`. `manifest_edit` is the last edit of the manifest that says so.
+    /// `start`. `manifest_edit` is the last edit of the manifest that says so. With `mode` read-only the files
+    /// cannot be used for another log.
     pub(crate) async fn open(
         env: &Env,
         directory: &Path,
         names: &[String],
+        mode: OpenMode,
         (database, epoch): ([u8; 16], u64),
         manifest_edit: u64,
         (start, first): (LogPosition, Lsn),
@@ -52,7 +54,7 @@ impl Replay {
         let mut segments = Vec::new();
         let (mut files, mut others) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
-            let file = env.disk.open(&directory.join(segment_name(slot)), OpenMode::ReadWrite).await?;
+            let file = env.disk.open(&directory.join(segment_name(slot)), mode).await?;
             let header = read_header(&file, slot).await?;
             if header.is_some_and(|header| header.database != database) {
                 continue;
