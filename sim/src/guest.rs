@@ -1,4 +1,4 @@
-//! A machine as the guest of another simulator, such as madsim or turmoil.
+//! A machine as the guest of another simulator, such as madsim.
 //!
 //! The host schedules the tasks and keeps the time; disk, entropy, crashes and choices are the laboratory's own. So
 //! the same engine, workload and oracles run under a scheduler that nobody here wrote, which catches what the
