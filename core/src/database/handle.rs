@@ -25,6 +25,13 @@ use tokio::sync::oneshot;
 /// Every write has one place in one order, becomes visible in that order at once, and is durable as its
 /// [`Durability`] says when the call returns. A call whose future is dropped is done whole or not at all.
 ///
+/// *Blind* writes read nothing and say nothing of what was there; *counted* ones ([`insert`](Self::insert),
+/// [`add`](Self::add), [`take`](Self::take)) read first and say it.
+///
+/// Reads fail with `InvalidInput` (an empty or over-long name), `Corruption` or `Io` (a page that they need is damaged or
+/// cannot be read; the rest stays readable) and `Closed`, and those of a value with `WrongKind`. A read whose future is
+/// dropped has done nothing.
+///
 /// Dropping the last handle without [`close`](Self::close) is like the death of the process: what was `Buffered` may
 /// be lost. The directory stays locked until the last operation in flight has ended, which takes moments: an open in the
 /// same process waits for it a little. Close the database to be certain.

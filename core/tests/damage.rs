@@ -1,0 +1,182 @@
+//! Damage anywhere in any file: never a wrong answer, never a panic, and a refused open leaves every file as it was.
+//!
+//! A database is copied as a killed process leaves it, and as `close` leaves it; in each copy one file is damaged. What
+//! opens holds a state that the database once had, or says of each part that it cannot read that it is damaged. Only the
+//! end of the log may be shorter: nothing tells the last records from an unfinished tail.
+#![expect(clippy::disallowed_methods, reason = "damages files, and compares them")]
+
+use ironleaf::blocking::Database;
+use ironleaf::{Durability, ErrorKind, Options};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+type State = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+type Files = BTreeMap<String, Vec<u8>>;
+
+const KEYS: u64 = 12;
+
+fn small() -> Options {
+    Options {
+        memory_bytes: 1 << 20,
+        log_segment_bytes: 64 << 10,
+        page_bytes: 1024,
+        page_segment_bytes: 256 << 10,
+        ..Options::default()
+    }
+}
+
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound) as usize
+    }
+}
+
+fn files(path: &Path) -> Files {
+    let entries = std::fs::read_dir(path).expect("the directory can be read");
+    entries
+        .map(|entry| {
+            let entry = entry.expect("the entry can be read");
+            let name = entry.file_name().into_string().expect("names are UTF-8");
+            (name, std::fs::read(entry.path()).expect("the file can be read"))
+        })
+        .collect()
+}
+
+fn write(path: &Path, files: &Files) {
+    std::fs::create_dir_all(path).expect("the directory can be made");
+    for (name, bytes) in files {
+        std::fs::write(path.join(name), bytes).expect("the file can be written");
+    }
+}
+
+/// Writes to a few objects of all sizes. Returns every state that there was, and the files that a death of the process
+/// and a close leave.
+fn make(path: &Path, numbers: &mut Numbers) -> (Vec<State>, [Files; 2]) {
+    let db = Database::open(path, small()).expect("a new database");
+    let written = db.with_durability(Durability::Written);
+    let mut states = vec![State::new()];
+    for n in 0..1200u32 {
+        let (key, field) = (format!("k{}", numbers.below(KEYS)), format!("f{}", numbers.below(300)));
+        let mut state = states.last().expect("never empty").clone();
+        if numbers.below(5) == 0 {
+            written.remove(&key, &field).expect("a removal");
+            if let Some(object) = state.get_mut(&key) {
+                object.remove(field.as_bytes());
+            }
+            state.retain(|_, object| !object.is_empty());
+        } else {
+            let value = vec![n as u8; numbers.below(200)];
+            written.set(&key, &field, &value).expect("a write");
+            state.entry(key).or_default().insert(field.into_bytes(), value);
+        }
+        states.push(state);
+        if n % 350 == 349 {
+            db.checkpoint().expect("a checkpoint");
+        }
+    }
+    let killed = files(path);
+    db.close().expect("an end in order");
+    (states, [killed, files(path)])
+}
+
+fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
+    let len = bytes.len() as u64;
+    match numbers.below(6) {
+        0..=2 if len > 0 => {
+            let within = if numbers.below(2) == 0 { len.min(2048) } else { len };
+            let at = numbers.below(within);
+            bytes[at] ^= 1 << numbers.below(8);
+        }
+        3 => bytes.truncate(numbers.below(len + 1)),
+        4 => bytes.extend(vec![numbers.below(256) as u8; numbers.below(5000)]),
+        _ if len > 512 => {
+            let at = numbers.below(len / 512) * 512;
+            bytes[at..at + 512].fill(0);
+        }
+        _ => bytes.clear(),
+    }
+}
+
+/// What can be read, and whether all of it could.
+fn read_all(db: &Database, case: &str) -> (State, bool) {
+    let (mut state, mut is_whole) = (State::new(), true);
+    for key in (0..KEYS).map(|n| format!("k{n}")) {
+        let entries: ironleaf::Result<BTreeMap<_, _>> = db.scan(&key, ..).collect();
+        match entries {
+            Ok(entries) if entries.is_empty() => {}
+            Ok(entries) => drop(state.insert(key, entries)),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{case}: {error}");
+                assert!(error.to_string().contains("pages-"), "{case}: names no file: {error}");
+                is_whole = false;
+            }
+        }
+    }
+    (state, is_whole)
+}
+
+/// Whether every file with data is as it was. A writing open that meets the damage late has made new ones, which the next
+/// one that succeeds removes, and the reserve holds nothing.
+fn is_untouched(before: &Files, after: &Files) -> bool {
+    before.iter().all(|(name, bytes)| name == "RESERVE" || after.get(name) == Some(bytes))
+}
+
+#[test]
+fn damage_is_never_served_and_a_refused_open_leaves_every_file() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let (states, left) = make(&dir.path().join("base"), &mut numbers);
+    let last = states.last().expect("never empty");
+    let mut seen = BTreeSet::new();
+    for trial in 0..160 {
+        let path = dir.path().join(format!("{trial}"));
+        let mut files_now = left[trial % 2].clone();
+        let name = files_now.keys().nth(trial / 2 % files_now.len()).expect("there are files").clone();
+        damage(files_now.get_mut(&name).expect("just chosen"), &mut numbers);
+        write(&path, &files_now);
+        for is_read_only in [true, false] {
+            let case = format!("trial {trial}, {name}, read only: {is_read_only}");
+            let opened = if is_read_only {
+                Database::open_read_only(&path, small())
+            } else {
+                Database::open(&path, small())
+            };
+            let db = match opened {
+                Ok(db) => db,
+                Err(error) => {
+                    let kinds =
+                        [ErrorKind::Corruption, ErrorKind::NotADatabase, ErrorKind::UnsupportedVersion];
+                    assert!(kinds.contains(&error.kind()), "{case}: {error}");
+                    assert!(
+                        is_untouched(&files_now, &files(&path)),
+                        "{case}: refused, and yet a file changed"
+                    );
+                    seen.insert("refused");
+                    continue;
+                }
+            };
+            let (state, is_whole) = read_all(&db, &case);
+            let findings = db.check().expect("a check").findings;
+            if !is_whole {
+                assert!(!findings.is_empty(), "{case}: reads fail and the check finds nothing");
+                seen.insert("readable in part");
+            } else if state == *last {
+                seen.insert("whole");
+            } else {
+                assert!(name.starts_with("log-") && states.contains(&state), "{case}: wrong data");
+                seen.insert("a prefix");
+            }
+            let _ = db.close();
+            if is_read_only {
+                assert!(files(&path) == files_now, "{case}: looking changed something");
+            }
+        }
+        std::fs::remove_dir_all(&path).expect("a copy goes");
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["a prefix", "readable in part", "refused", "whole"]);
+}
