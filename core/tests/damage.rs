@@ -120,6 +120,50 @@ fn read_all(db: &Database, case: &str) -> (State, bool) {
     (state, is_whole)
 }
 
+#[test]
+fn keys_are_given_once_whatever_error_comes_between() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let db = Database::open(&path, small()).expect("a new database");
+    for n in 0..600 {
+        // Too long to be copied along with the catalog's other leaves, short enough to stand inline.
+        db.set(format!("key {n:05}"), "f", vec![7; 300]).expect("a write");
+    }
+    db.close().expect("an end in order");
+    let db = Database::open(&path, small()).expect("a sound database");
+    db.close().expect("an end in order");
+    let sound = files(&path);
+    let (mut keys_after_errors, mut errors) = (0, 0);
+    for (name, bytes) in sound.iter().filter(|(name, _)| name.starts_with("pages-")) {
+        for at in (600..bytes.len()).step_by(bytes.len() / 7 + 1) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            std::fs::write(path.join(name), damaged).expect("the file can be written");
+            let Ok(db) = Database::open_read_only(&path, small()) else { continue };
+            let (mut seen, mut calls) = (BTreeSet::new(), 0);
+            let mut keys = db.keys("");
+            while calls < 2000
+                && let Some(key) = keys.next()
+            {
+                calls += 1;
+                match key {
+                    Ok((key, _)) => {
+                        keys_after_errors += errors;
+                        assert!(seen.insert(key), "{name} at {at}: a key came twice");
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                        errors += 1;
+                    }
+                }
+            }
+            db.close().expect("nothing to do");
+        }
+        std::fs::write(path.join(name), bytes).expect("the file can be written");
+    }
+    assert!(errors > 0 && keys_after_errors > 0, "no damage was met");
+}
+
 /// Whether every file with data is as it was. A writing open that meets the damage late has made new ones, which the next
 /// one that succeeds removes, and the reserve holds nothing.
 fn is_untouched(before: &Files, after: &Files) -> bool {

@@ -142,3 +142,19 @@ async fn an_empty_path_is_refused() {
     let error = open(Path::new("")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
+
+#[tokio::test]
+async fn files_with_numbers_that_nobody_gets_to_are_not_ours() {
+    for name in ["log-ffffffffffffffff", "pages-ffffffffffffffff"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("db");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(name), "").unwrap();
+        assert_eq!(open(&path).await.unwrap_err().kind(), ErrorKind::NotADatabase, "{name}");
+        std::fs::remove_file(path.join(name)).unwrap();
+        open(&path).await.unwrap().close().await.unwrap();
+        std::fs::write(path.join(name), "").unwrap();
+        open(&path).await.unwrap().close().await.unwrap();
+        assert!(path.join(name).exists(), "{name} belongs to somebody else");
+    }
+}

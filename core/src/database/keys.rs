@@ -38,10 +38,14 @@ impl Keys {
         Self { snapshot, prefix, from, edited: None, is_done: false, ready: VecDeque::new() }
     }
 
-    /// The next key and what it holds; `None` at the end.
+    /// The next key and what it holds; `None` at the end. After an error the next call tries the same place again.
     pub async fn next(&mut self) -> Result<Option<(Vec<u8>, Kind)>> {
         while self.ready.is_empty() && !self.is_done {
-            self.advance().await?;
+            self.advance().await.inspect_err(|_| {
+                // A part of what the leaf and the memtables gave: all of it comes again.
+                self.ready.clear();
+                self.edited = None;
+            })?;
         }
         Ok(self.ready.pop_front())
     }

@@ -186,5 +186,7 @@ pub(crate) fn page_segment_name(id: u64) -> String {
 
 /// The segment whose file is called `name`.
 pub(crate) fn page_segment_id(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix("pages-")?, 16).ok().filter(|id| page_segment_name(*id) == name)
+    // Nobody gets as far as half of all numbers: a name beyond is not ours, and the number after it always exists.
+    let is_ours = |id: &u64| page_segment_name(*id) == name && *id < u64::MAX / 2;
+    u64::from_str_radix(name.strip_prefix("pages-")?, 16).ok().filter(is_ours)
 }

@@ -118,7 +118,9 @@ pub(crate) fn segment_name(slot: u64) -> String {
 
 /// The slot whose file is called `name`.
 pub(crate) fn segment_slot(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix("log-")?, 16).ok().filter(|slot| segment_name(*slot) == name)
+    // Nobody gets as far as half of all numbers: a name beyond is not ours, and the number after it always exists.
+    let is_ours = |slot: &u64| segment_name(*slot) == name && *slot < u64::MAX / 2;
+    u64::from_str_radix(name.strip_prefix("log-")?, 16).ok().filter(is_ours)
 }
 
 #[cfg(test)]
