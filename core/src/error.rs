@@ -57,6 +57,12 @@ impl Error {
         self.kind
     }
 
+    /// The error of a change that may have taken effect: not even a full disk is a reason to try that again.
+    pub(crate) fn of_unsettled_change(self) -> Self {
+        let kind = if self.kind == ErrorKind::DiskFull { ErrorKind::Io } else { self.kind };
+        Self { kind, ..self }
+    }
+
     /// Whether the medium failed to give back what it holds. Nothing was changed by that, so it may be tried again.
     pub(crate) fn is_failed_read(&self) -> bool {
         let is_read = |source: &DiskError| source.kind == DiskErrorKind::Io && source.operation == "read";

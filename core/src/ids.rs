@@ -1,4 +1,4 @@
-//! Newtypes for every number that reaches the disk.
+//! Newtypes for every number that reaches the disk, and the names of numbered files.
 
 use std::fmt;
 
@@ -15,6 +15,18 @@ impl Lsn {
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
+}
+
+/// The name of a numbered file.
+pub(crate) fn file_name(prefix: &str, number: u64) -> String {
+    format!("{prefix}{number:08x}")
+}
+
+/// The number of the file that [`file_name`] calls `name`. Nobody gets as far as half of all numbers: a name beyond is
+/// not ours, and the number after it always exists.
+pub(crate) fn file_number(prefix: &str, name: &str) -> Option<u64> {
+    let number = u64::from_str_radix(name.strip_prefix(prefix)?, 16).ok()?;
+    (number < u64::MAX / 2 && file_name(prefix, number) == name).then_some(number)
 }
 
 impl fmt::Display for Lsn {

@@ -134,7 +134,11 @@ mod planted {
         if missed.is_empty() {
             say!(
                 "{}",
-                if rows.len() == 2 { "the planted bug was found" } else { "every planted bug was found" }
+                if arguments.bug.is_some() {
+                    "the planted bug was found"
+                } else {
+                    "every planted bug was found"
+                }
             );
             return Ok(Verdict::Clean);
         }

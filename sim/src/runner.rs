@@ -20,6 +20,7 @@ mod perform;
 mod probe;
 mod report;
 
+pub(crate) use report::{FAILURES, is_fingerprint};
 pub use report::{Failure, OperationReport, RunReport};
 
 use crate::choices::{Choices, Source};

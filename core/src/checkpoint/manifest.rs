@@ -294,8 +294,7 @@ impl Manifest {
             Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let file = Self::write_new(env, &path_new, (database, epoch), number, edit).await;
-        let (binding, offset) = match file {
+        let (binding, offset) = match Self::write_new(env, &path_new, (database, epoch), number, edit).await {
             Ok(written) => written,
             Err(error) => {
                 // Nothing names it: it must not take space from those who free some.
@@ -305,11 +304,13 @@ impl Manifest {
         };
         env.point("manifest synced").await;
         env.disk.rename(&path_new, &path).await?;
+        // From here on the old file has no name. An error leaves open which of the two a crash brings back.
+        let unsettled = |error| Error::from(error).of_unsettled_change();
         if !planted!("rename-without-directory-sync") {
-            env.disk.sync_dir(directory).await?;
+            env.disk.sync_dir(directory).await.map_err(unsettled)?;
         }
         // Errors name the file by the path that it was opened at.
-        let file = env.disk.open(&path, OpenMode::ReadWrite).await?;
+        let file = env.disk.open(&path, OpenMode::ReadWrite).await.map_err(unsettled)?;
         Ok(Self {
             env: env.clone(),
             directory: directory.to_path_buf(),

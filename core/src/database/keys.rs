@@ -38,18 +38,16 @@ impl Keys {
         Self { snapshot, prefix, from, edited: None, is_done: false, ready: VecDeque::new() }
     }
 
-    /// The next key and what it holds; `None` at the end. After an error the next call tries the same place again.
+    /// The next key and what it holds; `None` at the end. After an error, or if its future is dropped, the next call
+    /// tries the same place again.
     pub async fn next(&mut self) -> Result<Option<(Vec<u8>, Kind)>> {
         while self.ready.is_empty() && !self.is_done {
-            self.advance().await.inspect_err(|_| {
-                // A part of what the leaf and the memtables gave: all of it comes again.
-                self.ready.clear();
-                self.edited = None;
-            })?;
+            self.advance().await?;
         }
         Ok(self.ready.pop_front())
     }
 
+    /// Gets ready what one leaf and the edits beside it hold: all of it, or nothing.
     async fn advance(&mut self) -> Result<()> {
         let snapshot = self.snapshot.clone();
         let engine = snapshot.engine();
@@ -82,25 +80,29 @@ impl Keys {
             next_leaf = end.next.filter(|_| !end.stopped);
         }
         let edited = &mut self.edited.as_mut().expect("just made").1;
+        let (mut ready, mut merged) = (VecDeque::new(), 0);
         loop {
-            let is_edited_next = match (edited.front(), stored.front()) {
+            let is_edited_next = match (edited.get(merged), stored.front()) {
                 (None, None) => break,
                 (Some(edited), Some((stored, _))) => edited[..] <= stored[..],
                 (Some(edited), None) => next_leaf.as_ref().is_none_or(|next: &Vec<u8>| edited[..] < next[..]),
                 (None, Some(_)) => false,
             };
             if is_edited_next {
-                let key = edited.pop_front().expect("just looked at");
+                let key = &edited[merged];
+                merged += 1;
                 stored.pop_front_if(|(stored, _)| *stored == key[..]);
-                if let (_, Some(kind)) = count(&engine.store, &state, snapshot.position(), &key, &[]).await? {
-                    self.ready.push_back((key.to_vec(), kind));
+                if let (_, Some(kind)) = count(&engine.store, &state, snapshot.position(), key, &[]).await? {
+                    ready.push_back((key.to_vec(), kind));
                 }
             } else {
                 let Some((key, kind)) = stored.pop_front() else { break };
                 let kind = kind.map_err(|malformed| damaged_record(&key, malformed))?;
-                self.ready.push_back((key, kind));
+                ready.push_back((key, kind));
             }
         }
+        edited.drain(..merged);
+        self.ready = ready;
         match next_leaf {
             Some(next) => self.from = Bound::Included(next),
             None => self.is_done = true,

@@ -130,8 +130,10 @@ pub(crate) async fn base_record(
         .memtables()
         .filter_map(|memtable| memtable.object(key))
         .any(|object| object.base(at) == Base::Deleted);
-    let Some(catalog) = state.root.catalog.filter(|_| !is_hidden) else { return Ok(None) };
-    store.resolve(|pages| tree::lookup(pages, catalog, key, |record| record.map(<[u8]>::to_vec))).await
+    if is_hidden {
+        return Ok(None);
+    }
+    store.resolve(|pages| record_in(pages, &state.root, key)).await
 }
 
 /// The newest word of the memtables on each name of `key`: there, or gone.

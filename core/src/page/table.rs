@@ -1,6 +1,7 @@
 //! Where each page is, and how much of each segment is alive.
 
 use crate::env::File;
+use crate::ids::{file_name, file_number};
 use crate::sync::Arc;
 use crate::tree::PageId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,14 +180,14 @@ impl PageTable {
     }
 }
 
+const PREFIX: &str = "pages-";
+
 /// The file of segment `id`.
 pub(crate) fn page_segment_name(id: u64) -> String {
-    format!("pages-{id:08x}")
+    file_name(PREFIX, id)
 }
 
 /// The segment whose file is called `name`.
 pub(crate) fn page_segment_id(name: &str) -> Option<u64> {
-    // Nobody gets as far as half of all numbers: a name beyond is not ours, and the number after it always exists.
-    let is_ours = |id: &u64| page_segment_name(*id) == name && *id < u64::MAX / 2;
-    u64::from_str_radix(name.strip_prefix("pages-")?, 16).ok().filter(is_ours)
+    file_number(PREFIX, name)
 }

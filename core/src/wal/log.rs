@@ -12,6 +12,7 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -356,29 +357,39 @@ impl Log {
 
     /// The task that keeps a spare segment ready, until nothing may be written any more.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
-        while self.lock().writable().is_ok() {
-            let attempt = {
-                let mut tail = self.lock();
-                tail.spare_attempts += 1;
-                tail.spare_attempts
-            };
-            let mut full = None;
-            if self.lock().spare.is_none() {
-                match self.prepare_spare_at_any_price().await {
-                    Ok(segment) => self.lock().spare = Some(segment),
-                    Err(error) if error.kind() == ErrorKind::DiskFull => full = Some(error),
-                    Err(error) => return self.poison(&error),
-                }
-                // Whoever waits for the spare need not wait for the reserve.
-                self.spare_answered.notify_waiters();
-            }
-            if full.is_none() {
-                full = self.restore_reserve().await.err();
-            }
-            self.lock().spare_error = full.map(|error| (attempt, error));
-            self.spare_answered.notify_waiters();
+        while self.lock().writable().is_ok() && self.make_spare().await.is_continue() {
             self.spare_wanted.notified().await;
         }
+    }
+
+    /// Makes spare and reserve, where there is none, and tells who waits for them. `Break` if that failed for good.
+    async fn make_spare(&self) -> ControlFlow<()> {
+        let (attempt, is_wanted) = {
+            let mut tail = self.lock();
+            tail.spare_attempts += 1;
+            (tail.spare_attempts, tail.spare.is_none())
+        };
+        let mut full = None;
+        if is_wanted {
+            match self.prepare_spare_at_any_price().await {
+                Ok(segment) => self.lock().spare = Some(segment),
+                Err(error) if error.kind() == ErrorKind::DiskFull => full = Some(error),
+                // The database was closed meanwhile, which is no failure of the log.
+                Err(error) if error.kind() == ErrorKind::Closed => return ControlFlow::Break(()),
+                Err(error) => {
+                    self.poison(&error);
+                    return ControlFlow::Break(());
+                }
+            }
+            // Whoever waits for the spare need not wait for the reserve.
+            self.spare_answered.notify_waiters();
+        }
+        if full.is_none() {
+            full = self.restore_reserve().await.err();
+        }
+        self.lock().spare_error = full.map(|error| (attempt, error));
+        self.spare_answered.notify_waiters();
+        ControlFlow::Continue(())
     }
 
     /// Prepares a spare; on a full disk at the price of the reserve, if a commit waits that frees space.
@@ -654,5 +665,31 @@ impl Drop for Lead<'_> {
         }
         drop(tail);
         self.log.landed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::os;
+
+    #[tokio::test]
+    async fn a_close_that_comes_between_is_no_failure_of_the_log() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let env = os::environment().expect("a runtime");
+        let header = SegmentHeader {
+            database: [1; 16],
+            epoch: 1,
+            index: 0,
+            generation: 1,
+            bytes: 4096,
+            manifest_edit: 1,
+        };
+        let first = prepare_segment(&env, dir.path(), &header, 0, None).await.expect("a segment");
+        let log = Log::new(env, dir.path(), &header, (first, Lsn(0)), 0);
+        // As if it had come right behind the keeper's own look.
+        log.close();
+        assert!(log.make_spare().await.is_break());
+        assert!(log.lock().poison.is_none(), "what close flushes would be of unknown durability");
     }
 }

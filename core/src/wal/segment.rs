@@ -13,6 +13,7 @@
 //! ends earlier has lost edits.
 
 use crate::env::File;
+use crate::ids::{file_name, file_number};
 use crate::record::Binding;
 use crate::sync::Arc;
 use bytes::Bytes;
@@ -111,16 +112,16 @@ pub(crate) struct Segment {
     pub(crate) file: Arc<dyn File>,
 }
 
+const PREFIX: &str = "log-";
+
 /// The file of slot `slot`.
 pub(crate) fn segment_name(slot: u64) -> String {
-    format!("log-{slot:08x}")
+    file_name(PREFIX, slot)
 }
 
 /// The slot whose file is called `name`.
 pub(crate) fn segment_slot(name: &str) -> Option<u64> {
-    // Nobody gets as far as half of all numbers: a name beyond is not ours, and the number after it always exists.
-    let is_ours = |slot: &u64| segment_name(*slot) == name && *slot < u64::MAX / 2;
-    u64::from_str_radix(name.strip_prefix("log-")?, 16).ok().filter(is_ours)
+    file_number(PREFIX, name)
 }
 
 #[cfg(test)]

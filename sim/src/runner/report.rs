@@ -5,7 +5,7 @@ use super::life::Shared;
 use crate::choices::{Choices, Deviation, Divergence, Site};
 use crate::disk::FaultCount;
 use crate::lives::{Lives, Remains};
-use ironleaf_model::Violation;
+use ironleaf_model::{Promise, Violation};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,9 @@ pub struct Failure {
 
 impl Failure {
     pub(super) fn new(fingerprint: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { fingerprint: fingerprint.into(), message: message.into() }
+        let fingerprint = fingerprint.into();
+        debug_assert!(is_fingerprint(&fingerprint), "a scenario that expects {fingerprint} would be refused");
+        Self { fingerprint, message: message.into() }
     }
 
     /// A panic is known by its file: messages hold values, and lines move.
@@ -31,6 +33,16 @@ impl Failure {
         let file = place.split(':').next().unwrap_or_default();
         Self::new(format!("panic: {file}"), format!("the engine panicked: {message}"))
     }
+}
+
+/// What fingerprints begin with, besides the names of promises.
+pub(crate) const FAILURES: [&str; 8] =
+    ["panic", "open", "reading", "close", "check", "stuck", "endless", "timed out"];
+
+/// Whether some run can fail like that: a promise or one of [`FAILURES`], and perhaps a colon and a detail.
+pub(crate) fn is_fingerprint(text: &str) -> bool {
+    let name = text.split(": ").next().unwrap_or_default();
+    FAILURES.contains(&name) || Promise::ALL.iter().any(|promise| promise.name() == name)
 }
 
 impl From<Violation> for Failure {

@@ -7,6 +7,7 @@ use super::{
 use crate::choices::Deviation;
 use crate::disk::{Fault, crash_labels};
 use crate::machine::CrashKind;
+use crate::runner::{FAILURES, is_fingerprint};
 use ironleaf_model::{Operation, Promise};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -300,12 +301,11 @@ fn read_expectation(expect: Option<Spanned<ExpectEntry>>) -> Result<Expectation,
         ExpectEntry { failure: None, bug: None, .. } => Ok(Expectation::Pass),
         ExpectEntry { outcome: None, failure: Some(fingerprint), bug } => {
             if !is_fingerprint(&fingerprint) {
-                let promises: Vec<_> = Promise::ALL.iter().map(|promise| promise.name()).collect();
+                let promises = Promise::ALL.iter().map(|promise| promise.name());
+                let known: Vec<_> = promises.chain(FAILURES).collect();
                 let message = format!(
-                    "no failure is called \"{fingerprint}\"; there are \"{}\" (these may go on with a colon and a \
-                     detail), \"panic: FILE\", \"open: ERROR\", \"reading: ERROR\", \"close: ERROR\", \"check: ERROR\", \"stuck\", \
-                     \"endless\" and \"timed out\"",
-                    promises.join("\", \"")
+                    "no failure is called \"{fingerprint}\"; there are \"{}\", and each may go on with a colon and a detail",
+                    known.join("\", \"")
                 );
                 return Err(Problem::at(span, message));
             }
@@ -318,13 +318,6 @@ fn read_expectation(expect: Option<Spanned<ExpectEntry>>) -> Result<Expectation,
             Err(Problem::at(span, "a planted `bug` goes with the `failure` that it causes"))
         }
     }
-}
-
-/// Whether some run can fail like that.
-fn is_fingerprint(text: &str) -> bool {
-    let name = text.split(": ").next().unwrap_or_default();
-    let others = ["panic", "open", "reading", "close", "check", "stuck", "endless", "timed out"];
-    others.contains(&name) || Promise::ALL.iter().any(|promise| promise.name() == name)
 }
 
 fn spanned<T>(value: T) -> Spanned<T> {
