@@ -176,6 +176,12 @@ pub const PLANTED: &[Planted] = &[
         mechanism: "the directory is not synced after a log segment was created",
     },
     Planted {
+        name: "end-of-log-noted-early",
+        number: 0,
+        family: "crash",
+        mechanism: "the manifest states the log durable up to its end, and not up to what was synced",
+    },
+    Planted {
         name: "transaction-reads-unchecked",
         number: 0,
         family: "crash",

@@ -2,7 +2,8 @@
 //!
 //! A database is copied as a killed process leaves it, and as `close` leaves it; in each copy one file is damaged. What
 //! opens holds a state that the database once had, or says of each part that it cannot read that it is damaged. Only the
-//! end of the log may be shorter: nothing tells the last records from an unfinished tail.
+//! end of a killed process's log may be shorter: nothing tells its last records from an unfinished tail. What `close`
+//! left is whole, or known to be damaged.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "damages files, and compares them")]
 
 use ironleaf::blocking::Database;
@@ -85,7 +86,12 @@ fn make(path: &Path, numbers: &mut Numbers) -> (Vec<State>, [Files; 2]) {
     (states, [killed, files(path)])
 }
 
-fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
+fn damage(files: &mut Files, name: &str, numbers: &mut Numbers) {
+    if numbers.below(7) == 0 {
+        files.remove(name);
+        return;
+    }
+    let bytes = files.get_mut(name).expect("it is one of them");
     let len = bytes.len() as u64;
     match numbers.below(6) {
         0..=2 if len > 0 => {
@@ -191,9 +197,10 @@ fn damage_is_never_served_and_a_refused_open_leaves_every_file() {
     let mut seen = BTreeSet::new();
     for trial in 0..160 {
         let path = dir.path().join(format!("{trial}"));
-        let mut files_now = left[trial % 2].clone();
+        let is_closed = trial % 2 == 1;
+        let mut files_now = left[usize::from(is_closed)].clone();
         let name = files_now.keys().nth(trial / 2 % files_now.len()).expect("there are files").clone();
-        damage(files_now.get_mut(&name).expect("just chosen"), &mut numbers);
+        damage(&mut files_now, &name, &mut numbers);
         write(&path, &files_now);
         for is_read_only in [true, false] {
             let case = format!("trial {trial}, {name}, read only: {is_read_only}");
@@ -225,6 +232,7 @@ fn damage_is_never_served_and_a_refused_open_leaves_every_file() {
                 seen.insert("whole");
             } else {
                 assert!(name.starts_with("log-") && states.contains(&state), "{case}: wrong data");
+                assert!(!is_closed, "{case}: commits that close made durable are missing, and nobody says so");
                 seen.insert("a prefix");
             }
             let _ = db.close();
@@ -235,4 +243,27 @@ fn damage_is_never_served_and_a_refused_open_leaves_every_file() {
         std::fs::remove_dir_all(&path).expect("a copy goes");
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["a prefix", "readable in part", "refused", "whole"]);
+}
+
+/// A segment has its whole length before it has a record. Shorter ones with records were cut afterwards.
+#[test]
+fn a_shortened_log_segment_is_damage_and_not_an_early_end() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let db = Database::open(dir.path().join("base"), small()).expect("a new database");
+    for n in 0..20u32 {
+        db.set("k", n.to_le_bytes(), [1; 100]).expect("a write");
+    }
+    let killed = files(&dir.path().join("base"));
+    let holds = |name: &&String| name.starts_with("log-") && killed[*name][1024..1028] != [0; 4];
+    let name = killed.keys().find(holds).expect("a log with records").clone();
+    for len in (1200..killed[&name].len()).step_by(997) {
+        let path = dir.path().join(len.to_string());
+        let mut cut = killed.clone();
+        cut.get_mut(&name).expect("it is one of them").truncate(len);
+        write(&path, &cut);
+        let error = Database::open(&path, small()).expect_err("it is damaged");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(&name), "{error}");
+        assert!(is_untouched(&cut, &files(&path)), "a refused open changed a file");
+    }
 }

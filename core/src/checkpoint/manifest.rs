@@ -7,10 +7,10 @@
 //! │ magic   │ format │ zero │ database │ epoch │ generation │ crc │ zero │
 //! └─────────┴────────┴──────┴──────────┴───────┴────────────┴─────┴──────┘
 //! then edits, one record each, at multiples of 512:
-//! edit  ┌───────────────┬──────────┬──────────────┬─────────────┬──────────────┬─────────┬───────┐
-//!       │ root u8 [id,  │ lsn      │ log segment, │ next page   │ removed: n,  │ added:  │ end   │
-//!       │ checksum u64] │ (varint) │ offset       │ segment     │ n ids        │ n pages │       │
-//!       └───────────────┴──────────┴──────────────┴─────────────┴──────────────┴─────────┴───────┘
+//! edit  ┌───────────────┬──────────┬─────────────┬──────────────┬───────────┬─────────────┬─────────┬─────┐
+//!       │ root u8 [id,  │ lsn      │ log durable │ log segment, │ next page │ removed: n, │ added:  │ end │
+//!       │ checksum u64] │ (varint) │ lsn, u64    │ offset       │ segment   │ n ids       │ n pages │     │
+//!       └───────────────┴──────────┴─────────────┴──────────────┴───────────┴─────────────┴─────────┴─────┘
 //! page  id, segment, offset, length (varints)
 //! ```
 //! The first edit of a file is complete; each later one is a change. An edit is appended only when the one before is
@@ -47,6 +47,8 @@ pub(crate) struct ManifestEdit {
     pub(crate) catalog: Option<PageRef>,
     /// Every commit up to here is in the pages.
     pub(crate) lsn: Lsn,
+    /// The log was durable up to here: a replay that ends earlier has met damage.
+    pub(crate) log_durable: Lsn,
     /// Where replay goes on.
     pub(crate) log: LogPosition,
     pub(crate) next_page_segment: u64,
@@ -63,6 +65,7 @@ pub(crate) struct ManifestState {
     pub(crate) edit: u64,
     pub(crate) catalog: Option<PageRef>,
     pub(crate) lsn: Lsn,
+    pub(crate) log_durable: Lsn,
     pub(crate) log: LogPosition,
     pub(crate) next_page_segment: u64,
     pub(crate) pages: std::collections::BTreeMap<PageId, Location>,
@@ -83,9 +86,15 @@ pub(crate) struct Manifest {
     first_bytes: u64,
     /// Number of the last edit.
     edit: u64,
+    /// The last edit without its pages.
+    last: ManifestEdit,
 }
 
 impl ManifestEdit {
+    fn without_changes(&self) -> Self {
+        Self { removed: Vec::new(), added: Vec::new(), ..*self }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 2 * self.removed.len() + 10 * self.added.len());
         match self.catalog {
@@ -96,7 +105,10 @@ impl ManifestEdit {
                 out.extend_from_slice(&root.checksum.to_le_bytes());
             }
         }
-        for number in [self.lsn.0, self.log.segment, self.log.offset, self.next_page_segment] {
+        put_varint(&mut out, self.lsn.0);
+        // Of a fixed length: it may grow between the reserving of space and the writing.
+        out.extend_from_slice(&self.log_durable.0.to_le_bytes());
+        for number in [self.log.segment, self.log.offset, self.next_page_segment] {
             put_varint(&mut out, number);
         }
         put_varint(&mut out, self.removed.len() as u64);
@@ -120,9 +132,10 @@ impl ManifestEdit {
             _ => return Err(Malformed { offset: 0, expected: "a root or none" }),
         };
         let lsn = Lsn(reader.varint("a position")?);
+        let log_durable = Lsn(reader.u64("a position")?);
         let log = LogPosition { segment: reader.varint("a segment")?, offset: reader.varint("an offset")? };
         let next_page_segment = reader.varint("a segment")?;
-        let mut edit = Self { catalog, lsn, log, next_page_segment, removed: Vec::new(), added: Vec::new() };
+        let mut edit = Self { catalog, lsn, log_durable, log, next_page_segment, ..Self::default() };
         for _ in 0..reader.varint("a count")? {
             edit.removed.push(PageId(reader.varint("a page id")?));
         }
@@ -145,6 +158,7 @@ impl ManifestState {
         self.edit = number;
         self.catalog = edit.catalog;
         self.lsn = edit.lsn;
+        self.log_durable = edit.log_durable;
         self.log = edit.log;
         self.next_page_segment = edit.next_page_segment;
         for id in edit.removed {
@@ -272,6 +286,7 @@ fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)>
         edit: 0,
         catalog: None,
         lsn: Lsn(0),
+        log_durable: Lsn(0),
         log: LogPosition::default(),
         next_page_segment: 0,
         pages: std::collections::BTreeMap::new(),
@@ -322,6 +337,7 @@ impl Manifest {
             reserved: offset,
             first_bytes: offset,
             edit: number,
+            last: edit.without_changes(),
         })
     }
 
@@ -353,6 +369,11 @@ impl Manifest {
         self.edit
     }
 
+    /// The last edit without its pages: appended again it would change nothing.
+    pub(crate) fn last(&self) -> &ManifestEdit {
+        &self.last
+    }
+
     /// Makes sure of space for `edit`, or one that is shorter. A full disk is noticed here, before anything is at stake.
     pub(crate) async fn reserve(&mut self, edit: &ManifestEdit) -> Result<()> {
         let end = self.offset + record::record_bytes(edit.encode().len());
@@ -374,6 +395,7 @@ impl Manifest {
         self.file.sync_data().await?;
         self.offset = next;
         self.edit += 1;
+        self.last = edit.without_changes();
         Ok(())
     }
 
@@ -399,6 +421,7 @@ mod tests {
         ManifestEdit {
             catalog: Some(PageRef { id: PageId(3), checksum: 77 }),
             lsn: Lsn(1000),
+            log_durable: Lsn(1003),
             log: LogPosition { segment: 2, offset: 4096 },
             next_page_segment: 9,
             removed: vec![PageId(1), PageId(200)],

@@ -20,8 +20,8 @@ pub(crate) enum Command {
     Checkpoint(Option<oneshot::Sender<Result<()>>>),
     /// Verify all pages.
     Check(oneshot::Sender<Result<Report>>),
-    /// Answer, and stop.
-    Stop(oneshot::Sender<()>),
+    /// Note how far the log is durable, answer, and stop.
+    Stop(oneshot::Sender<Result<()>>),
 }
 
 /// Makes checkpoints. Owns the manifest and the pages that are being written.
@@ -89,7 +89,7 @@ impl Checkpointer {
                     let _ = answer.send(report);
                 }
                 Command::Stop(answer) => {
-                    let _ = answer.send(());
+                    let _ = answer.send(self.note_end_of_log().await);
                     return;
                 }
             }
@@ -199,7 +199,7 @@ impl Checkpointer {
         self.engine.counters.page_bytes_written.add(written.bytes);
         self.release_log(&frozen).await;
         self.remove_dead_segments().await;
-        self.rewrite_manifest_if_long(&frozen).await
+        self.rewrite_manifest_if_long().await
     }
 
     /// Makes a root for each position at which a snapshot is open, and the last one.
@@ -265,6 +265,7 @@ impl Checkpointer {
         ManifestEdit {
             catalog: stages.last().expect("there is a last stage").catalog,
             lsn: frozen.upto,
+            log_durable: self.log_durable(),
             log: frozen.log,
             next_page_segment: table.next_segment,
             removed: retired.difference(&created).copied().collect(),
@@ -313,21 +314,12 @@ impl Checkpointer {
         }
     }
 
-    async fn rewrite_manifest_if_long(&mut self, frozen: &Frozen) -> Result<()> {
+    async fn rewrite_manifest_if_long(&mut self) -> Result<()> {
         if !self.manifest.is_long(16 * self.engine.options.page_bytes as u64) {
             return Ok(());
         }
-        let edit = {
-            let table = self.engine.store.table.lock();
-            ManifestEdit {
-                catalog: self.engine.state.load().root.catalog,
-                lsn: frozen.upto,
-                log: frozen.log,
-                next_page_segment: table.next_segment,
-                removed: Vec::new(),
-                added: table.current().collect(),
-            }
-        };
+        let added = self.engine.store.table.lock().current().collect();
+        let edit = ManifestEdit { added, ..self.edit_without_changes() };
         match self.manifest.rewrite(&edit).await {
             // The old one stays, until there is space.
             Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
@@ -335,6 +327,31 @@ impl Checkpointer {
         }
         self.engine.log.note_manifest_edit(self.manifest.edit());
         Ok(())
+    }
+
+    /// An edit that changes nothing and states how far the log is durable.
+    fn edit_without_changes(&self) -> ManifestEdit {
+        let next_page_segment = self.engine.store.table.lock().next_segment;
+        ManifestEdit { log_durable: self.log_durable(), next_page_segment, ..self.manifest.last().clone() }
+    }
+
+    fn log_durable(&self) -> Lsn {
+        let tail = self.engine.log.lock();
+        if planted!("end-of-log-noted-early") { tail.appended() } else { tail.durable() }
+    }
+
+    /// Puts the durable end of the log on record, so that damage to its last records is told from an unfinished tail.
+    /// Nothing depends on it, so a full disk passes without.
+    async fn note_end_of_log(&mut self) -> Result<()> {
+        let edit = self.edit_without_changes();
+        if self.engine.log.lock().is_poisoned() || edit.log_durable == self.manifest.last().log_durable {
+            return Ok(());
+        }
+        match self.manifest.reserve(&edit).await {
+            Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+            reserved => reserved?,
+        }
+        self.manifest.append(&edit).await.inspect_err(|error| self.engine.log.poison(error))
     }
 }
 

@@ -330,7 +330,8 @@ impl Database {
     /// answers `Closed` from the call on. Closing again waits for the first, and gives its outcome.
     ///
     /// # Errors
-    /// As for [`flush`](Self::flush); the database is closed all the same.
+    /// As for [`flush`](Self::flush), and `Io` if the end of the log could not be noted in the manifest; the database is
+    /// closed all the same.
     pub async fn close(&self) -> Result<()> {
         let engine = self.engine();
         engine.is_closed.store(true, Ordering::Release);
@@ -340,12 +341,14 @@ impl Database {
         if let Some(outcome) = &closing.outcome {
             return outcome.clone();
         }
-        let (answer, answered) = oneshot::channel();
-        if engine.commands.send(Command::Stop(answer)).is_ok() {
-            let _ = answered.await;
-        }
         let appended = engine.log.lock().appended();
-        let outcome = engine.log.reach(appended, Durability::Synced).await;
+        let mut outcome = engine.log.reach(appended, Durability::Synced).await;
+        let (answer, answered) = oneshot::channel();
+        if engine.commands.send(Command::Stop(answer)).is_ok()
+            && let Ok(noted) = answered.await
+        {
+            outcome = outcome.and(noted);
+        }
         if let Some(ended) = &mut closing.keeper_ended {
             let _ = ended.await;
         }

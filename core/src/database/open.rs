@@ -207,15 +207,12 @@ impl Opening {
     }
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
-        let identity = (state.database, state.epoch);
         let mut replay = Replay::open(
             &self.env,
             &self.path,
             names,
             OpenMode::ReadWrite,
-            identity,
-            state.edit,
-            (state.log, state.lsn.next()),
+            &state,
         )
         .await?;
         let table = self.page_table(&state, names).await?;
@@ -240,6 +237,7 @@ impl Opening {
             ManifestEdit {
                 catalog,
                 lsn,
+                log_durable: lsn,
                 log: LogPosition::default(),
                 next_page_segment: table.next_segment,
                 removed: Vec::new(),

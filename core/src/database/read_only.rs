@@ -73,10 +73,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
 async fn replay(opening: &Opening, state: &ManifestState, names: &[String], seed: u64) -> Result<Memtable> {
     let limit = opening.options.memory_bytes / 2;
     let memtable = Memtable::new(state.lsn, seed);
-    let identity = (state.database, state.epoch);
-    let start = (state.log, state.lsn.next());
-    let mut replay =
-        Replay::open(&opening.env, &opening.path, names, OpenMode::Read, identity, state.edit, start).await?;
+    let mut replay = Replay::open(&opening.env, &opening.path, names, OpenMode::Read, state).await?;
     while let Some(record) = replay.next().await? {
         memtable.apply(record.lsn, &Bytes::from(record.payload)).map_err(|malformed| {
             let place = format!("log record {}", record.lsn);

@@ -555,6 +555,11 @@ impl Tail {
         self.poison.clone().map_or(Ok(()), Err)
     }
 
+    /// Whether a failure has ended all writing.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poison.is_some()
+    }
+
     /// Whether a record can be given a position that grows the database, or does not.
     pub(crate) fn room(&self, payload_bytes: usize, grows: bool) -> Room {
         if grows && self.is_low {

@@ -4,8 +4,8 @@
 //! of a later segment. Where it is in none of these places the log ends, unless a valid record anywhere behind knew
 //! position n durable: then record n existed for certain, and its absence is damage.
 
-use super::log::LogPosition;
 use super::segment::{MAGIC, RECORDS_START, SECTOR_BYTES, SegmentHeader, segment_name, segment_slot};
+use crate::checkpoint::{MANIFEST, ManifestState};
 use crate::env::{Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
@@ -23,7 +23,8 @@ pub(crate) struct Replay {
     /// Log files of other epochs.
     others: Vec<(u64, Arc<dyn File>)>,
     files: Vec<(u64, Arc<dyn File>)>,
-    durable_seen: Lsn,
+    /// The newest position that is known to have been durable, and the name of the file that says so.
+    durable: (Lsn, String),
 }
 
 struct Found {
@@ -39,24 +40,22 @@ pub(crate) struct ReplayedRecord {
 }
 
 impl Replay {
-    /// Looks at the log files among `names` and gets ready to read from position `first`, which is at or behind
-    /// `start`. `manifest_edit` is the last edit of the manifest that says so. With `mode` read-only the files
-    /// cannot be used for another log.
+    /// Looks at the log files among `names` and gets ready to read what goes on behind `manifest`. With `mode` read-only
+    /// the files cannot be used for another log.
     pub(crate) async fn open(
         env: &Env,
         directory: &Path,
         names: &[String],
         mode: OpenMode,
-        (database, epoch): ([u8; 16], u64),
-        manifest_edit: u64,
-        (start, first): (LogPosition, Lsn),
+        manifest: &ManifestState,
     ) -> Result<Self> {
+        let (epoch, start) = (manifest.epoch, manifest.log);
         let mut segments = Vec::new();
         let (mut files, mut others) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let file = env.disk.open(&directory.join(segment_name(slot)), mode).await?;
             let header = read_header(&file, slot).await?;
-            if header.is_some_and(|header| header.database != database) {
+            if header.is_some_and(|header| header.database != manifest.database) {
                 continue;
             }
             if header.is_some_and(|header| header.epoch != epoch) {
@@ -68,17 +67,22 @@ impl Replay {
                 return Err(Error::corruption(segment_name(slot), 0, "the header of a segment", "none"));
             }
             let Some(header) = header else { continue };
-            if header.manifest_edit > manifest_edit {
+            if header.manifest_edit > manifest.edit {
                 return Err(Error::corruption(
-                    "MANIFEST",
+                    MANIFEST,
                     0,
                     format!("edit {}, which {} knew durable", header.manifest_edit, segment_name(slot)),
-                    format!("edit {manifest_edit} as the last"),
+                    format!("edit {} as the last", manifest.edit),
                 ));
             }
             if header.index >= start.segment {
                 let len = file.len().await?;
-                let reader = RecordReader::new(file, len.min(header.bytes), header.binding());
+                let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
+                // A crash may take the length of a segment that was being made, but not of one that is in use.
+                if len < header.bytes && reader.find_from(RECORDS_START, |_| true).await?.is_some() {
+                    let expected = format!("{} bytes", header.bytes);
+                    return Err(Error::corruption(segment_name(slot), len, expected, format!("{len} bytes")));
+                }
                 segments.push(Found { slot, header, reader });
             }
         }
@@ -95,10 +99,10 @@ impl Replay {
             segments,
             current: 0,
             offset: start.offset,
-            next: first,
+            next: manifest.lsn.next(),
             others,
             files,
-            durable_seen: Lsn(0),
+            durable: (manifest.log_durable, MANIFEST.to_owned()),
         })
     }
 
@@ -149,7 +153,9 @@ impl Replay {
         self.current = segment;
         self.offset = offset + record_bytes(header.payload_bytes);
         self.next = lsn.next();
-        self.durable_seen = self.durable_seen.max(Lsn(header.durable));
+        if header.durable > self.durable.0.0 {
+            self.durable = (Lsn(header.durable), segment_name(self.segments[segment].slot));
+        }
         Ok(Some(ReplayedRecord { lsn, payload }))
     }
 
@@ -168,32 +174,28 @@ impl Replay {
         Ok(None)
     }
 
-    /// An error if a record at or behind the end of the log knew that the log goes on.
+    /// An error if the manifest, or a record at or behind the end of the log, knew that the log goes on.
     async fn probe_for_damage(&mut self) -> Result<()> {
         let missing = self.next;
-        if self.durable_seen >= missing {
-            return Err(self.damage(self.current, self.offset, self.durable_seen));
+        if self.durable.0 >= missing {
+            return Err(self.damage(&self.durable.1, self.durable.0));
         }
         for segment in self.current..self.segments.len() {
             let from = if segment == self.current { self.offset } else { RECORDS_START };
             let knew = |header: &Header| header.durable >= missing.0;
             let found = self.segments[segment].reader.find_from(from, knew).await?;
             if let Some((_, header)) = found {
-                return Err(self.damage(segment, self.offset, Lsn(header.durable)));
+                return Err(self.damage(&segment_name(self.segments[segment].slot), Lsn(header.durable)));
             }
         }
         Ok(())
     }
 
-    fn damage(&self, witness: usize, offset: u64, durable: Lsn) -> Error {
+    fn damage(&self, witness: &str, durable: Lsn) -> Error {
         Error::corruption(
             segment_name(self.segments[self.current].slot),
-            offset,
-            format!(
-                "record {} ({} knew record {durable} durable)",
-                self.next,
-                segment_name(self.segments[witness].slot)
-            ),
+            self.offset,
+            format!("record {} ({witness} knew record {durable} durable)", self.next),
             "no valid record",
         )
     }
