@@ -232,7 +232,10 @@ fn damage_is_never_served_and_a_refused_open_leaves_every_file() {
                 seen.insert("whole");
             } else {
                 assert!(name.starts_with("log-") && states.contains(&state), "{case}: wrong data");
-                assert!(!is_closed, "{case}: commits that close made durable are missing, and nobody says so");
+                assert!(
+                    !is_closed,
+                    "{case}: commits that close made durable are missing, and nobody says so"
+                );
                 seen.insert("a prefix");
             }
             let _ = db.close();

@@ -165,6 +165,47 @@ async fn a_batch_sees_its_own_edits_and_is_refused_whole() {
     db.close().await.unwrap();
 }
 
+/// As many changes of kind as one likes fit into a batch: checking them takes a time in proportion to it.
+#[tokio::test]
+async fn a_batch_may_change_kinds_thousands_of_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { memory_bytes: 64 << 20, log_segment_bytes: 4 << 20, ..small() };
+    let db = open(dir.path(), options).await;
+    let key = |n: usize| format!("k{}", n % 500);
+    for n in 0..500 {
+        db.put(key(n), "stored").await.unwrap();
+    }
+    db.checkpoint().await.unwrap();
+    for counts in [false, true] {
+        let mut batch = WriteBatch::new();
+        for n in 0..500 {
+            batch.remove(key(n), "stored");
+        }
+        for n in 0..3000 {
+            batch.set(key(n), "f", "v").remove(key(n), "f").put(key(n), "m").remove(key(n), "m");
+        }
+        for n in 0..500 {
+            batch.put(key(n), "stored");
+        }
+        if counts {
+            batch.take("k7", "stored");
+        }
+        let commit = db.commit(batch).await.unwrap();
+        assert_eq!(commit.outcomes, if counts { vec![Some(Vec::new())] } else { vec![] });
+        assert_eq!(contents(&db, "k8").await, [(b"stored".to_vec(), Vec::new())]);
+    }
+    assert_eq!(contents(&db, "k7").await, []);
+    // One entry that the batch does not know of, or has itself put, and nothing of it is done.
+    for last in ["stored", "own"] {
+        let mut batch = WriteBatch::new();
+        batch.remove("k9", "stored").set("k9", "f", "v").remove("k9", "f").put("k10", "own");
+        batch.remove("k10", if last == "own" { "stored" } else { "own" }).set("k10", "f", "v");
+        assert_eq!(db.commit(batch).await.unwrap_err().kind(), ErrorKind::WrongKind);
+        assert_eq!(contents(&db, "k9").await, [(b"stored".to_vec(), Vec::new())]);
+    }
+    db.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_dropped_leader_of_a_group_commit_strands_nobody() {
     let dir = tempfile::tempdir().unwrap();

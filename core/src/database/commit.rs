@@ -27,20 +27,20 @@ enum Attempted {
     Committed(Commit),
     /// Pages are needed that are not cached; the state keeps them from being freed.
     NeedsPages(Vec<PageRef>, Arc<ReadState>),
-    /// Whether an object is empty must be counted.
-    NeedsCount(Question),
+    /// Whether objects are empty must be counted.
+    NeedsCounts(Vec<Question>),
     NeedsLogRoom,
     NeedsMemory,
 }
 
-/// Whether the object at `key` is empty apart from the names in `without`.
+/// Whether the object at `key` is empty apart from the names in `without`: those that a batch edits before it first
+/// changes the kind. Later changes only have more of them, so they need not ask again.
 struct Question {
     key: Vec<u8>,
     without: Vec<Vec<u8>>,
-    edit: usize,
 }
 
-/// The answer to the question of an edit, as of a position.
+/// The answer to the question about a key, as of a position.
 struct Answer {
     is_empty: bool,
     at: Lsn,
@@ -52,17 +52,18 @@ struct Pending {
     edits: Vec<Edit>,
     /// Indices of counted edits, ascending.
     counted: Vec<usize>,
-    answers: BTreeMap<usize, Answer>,
+    answers: BTreeMap<Vec<u8>, Answer>,
 }
 
 /// What the batch itself has done to a key so far.
 #[derive(Default)]
 struct Overlay<'a> {
     kind: Option<Kind>,
-    /// The edit that deleted the object.
-    deleted: Option<usize>,
-    /// The newest edit of each name since then; kept only for batches with counted edits.
+    /// What is stored does not count: the object was deleted, or is empty but for names that were edited.
+    hides_stored: bool,
+    /// The newest edit of each name since a deletion, if names are tracked, and how many of them leave something there.
     names: BTreeMap<&'a [u8], usize>,
+    present: usize,
 }
 
 impl Engine {
@@ -109,13 +110,14 @@ impl Engine {
                     }
                     self.refuse_pins_over_budget(&pages)?;
                 }
-                Attempted::NeedsCount(question) => {
+                Attempted::NeedsCounts(questions) => {
                     reached!("commit counts an object");
                     let state = self.state.load_full();
                     let at = state.active.visible();
-                    let (entries, _) =
-                        count(&self.store, &state, at, &question.key, &question.without).await?;
-                    pending.answers.insert(question.edit, Answer { is_empty: entries == 0, at });
+                    for Question { key, without } in questions {
+                        let (entries, _) = count(&self.store, &state, at, &key, &without).await?;
+                        pending.answers.insert(key, Answer { is_empty: entries == 0, at });
+                    }
                 }
                 Attempted::NeedsLogRoom => {
                     reached!("commit waits for log space");
@@ -205,7 +207,7 @@ impl Engine {
         let outcomes = match pending.resolve(&state, pages)? {
             Resolved::Outcomes(outcomes) => outcomes,
             Resolved::Missing(missing) => return Ok(Attempted::NeedsPages(missing, state.clone())),
-            Resolved::Unclear(question) => return Ok(Attempted::NeedsCount(question)),
+            Resolved::Unclear(questions) => return Ok(Attempted::NeedsCounts(questions)),
         };
         let position = tail.append(&self.log, &pending.payload);
         active.apply(position, &pending.payload).expect("a batch encodes itself");
@@ -228,7 +230,7 @@ enum Resolved {
     Outcomes(Vec<Option<Vec<u8>>>),
     /// Pages that are not cached, each once; what depends on them was passed over.
     Missing(Vec<PageRef>),
-    Unclear(Question),
+    Unclear(Vec<Question>),
 }
 
 impl Pending {
@@ -242,10 +244,25 @@ impl Pending {
 
     /// Checks every edit against the state and the edits before it; an error means that nothing is applied.
     fn resolve(&self, state: &ReadState, pages: &PinnedPages<'_>) -> Result<Resolved> {
+        // Most batches neither count nor change a kind, and get by without their names.
+        let tracks_names = !self.counted.is_empty();
+        match self.resolve_tracking(state, pages, tracks_names)? {
+            Some(resolved) => Ok(resolved),
+            None => Ok(self.resolve_tracking(state, pages, true)?.expect("names are tracked")),
+        }
+    }
+
+    /// `None` if names must be tracked and are not.
+    fn resolve_tracking(
+        &self,
+        state: &ReadState,
+        pages: &PinnedPages<'_>,
+        tracks_names: bool,
+    ) -> Result<Option<Resolved>> {
         let mut overlays: BTreeMap<&[u8], Overlay<'_>> = BTreeMap::new();
         let mut outcomes = Vec::with_capacity(self.counted.len());
-        let is_counting = !self.counted.is_empty();
         let mut missing = BTreeSet::new();
+        let mut questions = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
             let overlay = overlays.entry(self.key(index)).or_default();
             let wanted = match edit.op {
@@ -253,7 +270,7 @@ impl Pending {
                 Op::Put => Some(Kind::Set),
                 Op::Remove => None,
                 Op::Delete => {
-                    *overlay = Overlay { deleted: Some(index), ..Overlay::default() };
+                    *overlay = Overlay { hides_stored: true, ..Overlay::default() };
                     continue;
                 }
             };
@@ -263,7 +280,23 @@ impl Pending {
                 match self.check_kind(state, pages, index, overlay, wanted)? {
                     Checked::Fits => overlay.kind = Some(wanted),
                     Checked::Missing(page) => drop(missing.insert(page)),
-                    Checked::Unclear(question) => return Ok(Resolved::Unclear(question)),
+                    Checked::Changes(_) if !tracks_names => return Ok(None),
+                    Checked::Changes(holds) => {
+                        let key = self.key(index);
+                        if overlay.present > 0 {
+                            return Err(wrong_kind(key, holds, wanted));
+                        }
+                        if !overlay.hides_stored {
+                            match self.answer(state, key) {
+                                Some(true) => {}
+                                Some(false) => return Err(wrong_kind(key, holds, wanted)),
+                                // If it turns out not to be empty, the batch will be refused, whatever is behind.
+                                None => questions.push(overlay.question(key)),
+                            }
+                            overlay.hides_stored = true;
+                        }
+                        overlay.kind = Some(wanted);
+                    }
                 }
             }
             if self.counted.get(outcomes.len()) == Some(&index) {
@@ -275,17 +308,23 @@ impl Pending {
                     }
                 }
             }
-            if is_counting {
-                overlay.names.insert(self.name(index), index);
+            if tracks_names {
+                let is_present = |edit: usize| usize::from(self.edits[edit].op != Op::Remove);
+                let before = overlay.names.insert(self.name(index), index);
+                overlay.present += is_present(index);
+                overlay.present -= before.map_or(0, is_present);
             }
         }
-        if !missing.is_empty() {
-            return Ok(Resolved::Missing(missing.into_iter().collect()));
-        }
-        Ok(Resolved::Outcomes(outcomes))
+        Ok(Some(if !missing.is_empty() {
+            Resolved::Missing(missing.into_iter().collect())
+        } else if !questions.is_empty() {
+            Resolved::Unclear(questions)
+        } else {
+            Resolved::Outcomes(outcomes)
+        }))
     }
 
-    /// Whether the key of edit `index` may be used as `wanted`: it holds that, or nothing.
+    /// Whether the key of edit `index` holds `wanted`, or nothing.
     fn check_kind(
         &self,
         state: &ReadState,
@@ -295,37 +334,22 @@ impl Pending {
         wanted: Kind,
     ) -> Result<Checked> {
         let key = self.key(index);
-        let holds = match (overlay.kind, overlay.deleted) {
+        let holds = match (overlay.kind, overlay.hides_stored) {
             (Some(kind), _) => Some(kind),
-            (None, Some(_)) => None,
-            (None, None) => match stored_kind(state, pages, key)? {
+            (None, true) => None,
+            (None, false) => match stored_kind(state, pages, key)? {
                 Attempt::Done(kind) => kind,
                 Attempt::Missing(page) => return Ok(Checked::Missing(page)),
             },
         };
-        let Some(holds) = holds.filter(|holds| *holds != wanted) else { return Ok(Checked::Fits) };
-        // The key held the other kind; if its last entry is gone, it is free.
-        let mut names = BTreeMap::new();
-        for earlier in overlay.deleted.map_or(0, |deleted| deleted + 1)..index {
-            if self.key(earlier) == key {
-                names.insert(self.name(earlier), self.edits[earlier].op != Op::Remove);
-            }
-        }
-        if names.values().any(|is_present| *is_present) {
-            return Err(wrong_kind(key, holds, wanted));
-        }
-        if overlay.deleted.is_some() {
-            return Ok(Checked::Fits);
-        }
-        match self.answers.get(&index).filter(|answer| is_unchanged_since(state, key, answer.at)) {
-            Some(Answer { is_empty: true, .. }) => Ok(Checked::Fits),
-            Some(Answer { is_empty: false, .. }) => Err(wrong_kind(key, holds, wanted)),
-            None => Ok(Checked::Unclear(Question {
-                key: key.to_vec(),
-                without: names.into_keys().map(<[u8]>::to_vec).collect(),
-                edit: index,
-            })),
-        }
+        Ok(holds.filter(|holds| *holds != wanted).map_or(Checked::Fits, Checked::Changes))
+    }
+
+    /// Whether the object at `key` is empty apart from the names that the batch edits before it first changes the kind;
+    /// `None` if nobody knows.
+    fn answer(&self, state: &ReadState, key: &[u8]) -> Option<bool> {
+        let answer = self.answers.get(key).filter(|answer| is_unchanged_since(state, key, answer.at));
+        answer.map(|answer| answer.is_empty)
     }
 
     fn value_before(
@@ -341,7 +365,7 @@ impl Pending {
             let value = (edit.op != Op::Remove).then(|| self.payload[edit.value.clone()].to_vec());
             return Ok(Attempt::Done(value));
         }
-        if overlay.deleted.is_some() {
+        if overlay.hides_stored {
             return Ok(Attempt::Done(None));
         }
         let mut value = None;
@@ -359,7 +383,14 @@ impl Pending {
 enum Checked {
     Fits,
     Missing(PageRef),
-    Unclear(Question),
+    /// It holds, or held, another: the key is free if its last entry is gone.
+    Changes(Kind),
+}
+
+impl Overlay<'_> {
+    fn question(&self, key: &[u8]) -> Question {
+        Question { key: key.to_vec(), without: self.names.keys().map(|name| name.to_vec()).collect() }
+    }
 }
 
 /// The kind of the object at `key`, also if its last entry is gone; `None` if the key surely holds nothing.

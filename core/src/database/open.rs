@@ -207,14 +207,7 @@ impl Opening {
     }
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
-        let mut replay = Replay::open(
-            &self.env,
-            &self.path,
-            names,
-            OpenMode::ReadWrite,
-            &state,
-        )
-        .await?;
+        let mut replay = Replay::open(&self.env, &self.path, names, OpenMode::ReadWrite, &state).await?;
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
