@@ -30,7 +30,8 @@ pub enum ErrorKind {
     DurabilityUnknown,
     /// No space is left on the disk; nothing was done. Free some, then try again.
     DiskFull,
-    /// The operation does not fit into the memory budget; nothing was done. Make it smaller or the budget larger.
+    /// The operation does not fit into the memory budget, or needs more open files than the process may have; nothing
+    /// was done. Make it smaller or the budget larger.
     ResourceExhausted,
     /// Something that the transaction read was changed since; nothing was done. Run it again from its start.
     Conflict,
@@ -57,15 +58,22 @@ impl Error {
         self.kind
     }
 
+    /// Whether the disk or the process was short of something. Nothing was changed by that, so it may be tried again.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self.kind, ErrorKind::DiskFull | ErrorKind::ResourceExhausted)
+    }
+
     /// The error of a change that may have taken effect: not even a full disk is a reason to try that again.
     pub(crate) fn of_unsettled_change(self) -> Self {
-        let kind = if self.kind == ErrorKind::DiskFull { ErrorKind::Io } else { self.kind };
+        let kind = if self.is_shortage() { ErrorKind::Io } else { self.kind };
         Self { kind, ..self }
     }
 
     /// Whether the medium failed to give back what it holds. Nothing was changed by that, so it may be tried again.
     pub(crate) fn is_failed_read(&self) -> bool {
-        let is_read = |source: &DiskError| source.kind == DiskErrorKind::Io && source.operation == "read";
+        let is_read = |source: &DiskError| {
+            source.kind == DiskErrorKind::Io && ["open", "read"].contains(&source.operation)
+        };
         self.source.as_ref().is_some_and(is_read)
     }
 
@@ -95,6 +103,7 @@ impl From<DiskError> for Error {
     fn from(error: DiskError) -> Self {
         let kind = match error.kind {
             DiskErrorKind::Full => ErrorKind::DiskFull,
+            DiskErrorKind::TooManyFiles => ErrorKind::ResourceExhausted,
             DiskErrorKind::Locked => ErrorKind::Locked,
             DiskErrorKind::UnexpectedEnd => ErrorKind::Corruption,
             DiskErrorKind::NotFound

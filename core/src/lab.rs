@@ -34,6 +34,7 @@ pub const PROBES: &[&str] = &[
     "page evicted",
     "page load shared",
     "page relocated",
+    "page segment closed",
     "page segment created",
     "page segment removed",
     "record replayed",

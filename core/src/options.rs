@@ -30,6 +30,9 @@ pub struct Options {
     pub page_bytes: usize,
     /// Size at which a page segment is closed, in bytes. Default: 64 MiB; minimum: 4 KiB.
     pub page_segment_bytes: usize,
+    /// Page segments that are kept open for reading, in files. Default 128, minimum 1. Some ten files more are open for
+    /// the log, the manifest and the lock.
+    pub page_files_max: usize,
     /// Longest value, in bytes. Default and maximum: 256 KiB.
     pub value_bytes_max: usize,
 }
@@ -43,6 +46,7 @@ impl Default for Options {
             log_segment_bytes: 16 << 20,
             page_bytes: 8 << 10,
             page_segment_bytes: 64 << 20,
+            page_files_max: 128,
             value_bytes_max: VALUE_BYTES_LIMIT,
         }
     }
@@ -76,6 +80,7 @@ impl Options {
             ("log_segment_bytes", self.log_segment_bytes, 3 << 10, 1 << 30),
             ("page_bytes", self.page_bytes, 256, 32 << 10),
             ("page_segment_bytes", self.page_segment_bytes, 4 << 10, 1 << 30),
+            ("page_files_max", self.page_files_max, 1, 1 << 20),
             ("value_bytes_max", self.value_bytes_max, 0, VALUE_BYTES_LIMIT),
         ];
         for (name, value, min, max) in limits {

@@ -21,11 +21,12 @@ fn bytes(cell: &str) -> usize {
 #[test]
 fn the_table_of_options_gives_the_defaults_and_limits_of_the_code() {
     type Field = fn(&mut Options) -> &mut usize;
-    let fields: [(&str, usize, Field); 5] = [
+    let fields: [(&str, usize, Field); 6] = [
         ("memory_bytes", 1, |options| &mut options.memory_bytes),
         ("log_segment_bytes", 512, |options| &mut options.log_segment_bytes),
         ("page_bytes", 1, |options| &mut options.page_bytes),
         ("page_segment_bytes", 1, |options| &mut options.page_segment_bytes),
+        ("page_files_max", 1, |options| &mut options.page_files_max),
         ("value_bytes_max", 1, |options| &mut options.value_bytes_max),
     ];
     for (name, step, field) in fields {

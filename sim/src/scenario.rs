@@ -158,6 +158,8 @@ impl EngineOptions {
             log_segment_bytes: self.log_segment_bytes,
             page_bytes: self.page_bytes,
             page_segment_bytes: self.page_segment_bytes,
+            // So few that segments are closed while others are read.
+            page_files_max: 2,
             value_bytes_max: self.value_bytes_max,
             ..Options::default()
         }

@@ -26,6 +26,7 @@ use crate::record::{self, Binding, RecordReader};
 use crate::sync::Arc;
 use crate::tree::{PageId, PageRef};
 use crate::wal::LogPosition;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The manifest's file.
@@ -68,7 +69,7 @@ pub(crate) struct ManifestState {
     pub(crate) log_durable: Lsn,
     pub(crate) log: LogPosition,
     pub(crate) next_page_segment: u64,
-    pub(crate) pages: std::collections::BTreeMap<PageId, Location>,
+    pub(crate) pages: BTreeMap<PageId, Location>,
 }
 
 /// The open manifest.
@@ -165,6 +166,11 @@ impl ManifestState {
             self.pages.remove(&id);
         }
         self.pages.extend(edit.added);
+    }
+
+    /// The segments that the pages are in.
+    pub(crate) fn page_segments(&self) -> BTreeSet<u64> {
+        self.pages.values().map(|location| location.segment).collect()
     }
 
     /// Reads the manifest in `directory`; `None` if there is none. Writes nothing.
@@ -289,7 +295,7 @@ fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)>
         log_durable: Lsn(0),
         log: LogPosition::default(),
         next_page_segment: 0,
-        pages: std::collections::BTreeMap::new(),
+        pages: BTreeMap::new(),
     };
     Ok((state, Binding::new(database, epoch, generation)))
 }
@@ -309,14 +315,15 @@ impl Manifest {
             Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
-        let (binding, offset) = match Self::write_new(env, &path_new, (database, epoch), number, edit).await {
-            Ok(written) => written,
-            Err(error) => {
-                // Nothing names it: it must not take space from those who free some.
-                let _ = env.disk.remove(&path_new).await;
-                return Err(error);
-            }
-        };
+        let (file, binding, offset) =
+            match Self::write_new(env, &path_new, (database, epoch), number, edit).await {
+                Ok(written) => written,
+                Err(error) => {
+                    // Nothing names it: it must not take space from those who free some.
+                    let _ = env.disk.remove(&path_new).await;
+                    return Err(error);
+                }
+            };
         env.point("manifest synced").await;
         env.disk.rename(&path_new, &path).await?;
         // From here on the old file has no name. An error leaves open which of the two a crash brings back.
@@ -324,8 +331,8 @@ impl Manifest {
         if !planted!("rename-without-directory-sync") {
             env.disk.sync_dir(directory).await.map_err(unsettled)?;
         }
-        // Errors name the file by the path that it was opened at.
-        let file = env.disk.open(&path, OpenMode::ReadWrite).await.map_err(unsettled)?;
+        // Errors name the file by the path that it was opened at; but the handle that wrote it serves as well.
+        let file = env.disk.open(&path, OpenMode::ReadWrite).await.unwrap_or(file);
         Ok(Self {
             env: env.clone(),
             directory: directory.to_path_buf(),
@@ -341,14 +348,14 @@ impl Manifest {
         })
     }
 
-    /// Writes and syncs the file that is to become the manifest; returns where the next edit goes.
+    /// Writes and syncs the file that is to become the manifest; returns it, and where the next edit goes.
     async fn write_new(
         env: &Env,
         path: &Path,
         (database, epoch): ([u8; 16], u64),
         number: u64,
         edit: &ManifestEdit,
-    ) -> Result<(Binding, u64)> {
+    ) -> Result<(Arc<dyn File>, Binding, u64)> {
         let file = env.disk.open(path, OpenMode::CreateNew).await?;
         let generation = env.random_u64();
         let binding = Binding::new(database, epoch, generation);
@@ -361,7 +368,7 @@ impl Manifest {
         if !skip_sync {
             file.sync_data().await?;
         }
-        Ok((binding, offset))
+        Ok((file, binding, offset))
     }
 
     /// Number of the last edit.

@@ -135,11 +135,11 @@ impl Checkpointer {
     async fn prepare_or_abandon(&mut self) -> Result<Option<Prepared>> {
         let prepared = self.prepare().await;
         if let Err(error) = &prepared {
-            // Nothing was synced or published. If the disk was full or a page could not be read, the same edits are
+            // Nothing was synced or published. If something was short or a page could not be read, the same edits are
             // tried again, into new segments.
             self.writer.abandon();
             self.remove_dead_segments().await;
-            if error.kind() != ErrorKind::DiskFull && !error.is_failed_read() {
+            if !error.is_shortage() && !error.is_failed_read() {
                 self.engine.log.poison(error);
             }
         }
@@ -307,7 +307,7 @@ impl Checkpointer {
     }
 
     async fn remove_dead_segments(&mut self) {
-        let dead = self.engine.store.table.lock().take_dead_segments(self.writer.current_segment());
+        let dead = self.engine.store.take_dead_segments(self.writer.current_segment());
         for segment in dead {
             reached!("page segment removed");
             self.remove(&page_segment_name(segment)).await;
@@ -322,7 +322,7 @@ impl Checkpointer {
         let edit = ManifestEdit { added, ..self.edit_without_changes() };
         match self.manifest.rewrite(&edit).await {
             // The old one stays, until there is space.
-            Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+            Err(error) if error.is_shortage() => return Ok(()),
             rewritten => rewritten?,
         }
         self.engine.log.note_manifest_edit(self.manifest.edit());
@@ -348,7 +348,7 @@ impl Checkpointer {
             return Ok(());
         }
         match self.manifest.reserve(&edit).await {
-            Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+            Err(error) if error.is_shortage() => return Ok(()),
             reserved => reserved?,
         }
         self.manifest.append(&edit).await.inspect_err(|error| self.engine.log.poison(error))

@@ -22,7 +22,6 @@ use crate::wal::{
 };
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -208,7 +207,7 @@ impl Opening {
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
         let mut replay = Replay::open(&self.env, &self.path, names, OpenMode::ReadWrite, &state).await?;
-        let table = self.page_table(&state, names).await?;
+        let table = self.page_table(&state, names)?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
         let mut leavings = self.leavings(&state, &mut replay, names);
@@ -298,24 +297,16 @@ impl Opening {
         }
     }
 
-    /// Opens the page segments that the manifest names.
-    async fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
+    /// The pages that the manifest names. Their segments must be there.
+    fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
         let mut table = PageTable::default();
-        let used: BTreeSet<u64> = state.pages.values().map(|location| location.segment).collect();
-        for id in used {
+        for id in state.page_segments() {
             let name = page_segment_name(id);
-            let file = match self.env.disk.open(&self.path.join(&name), OpenMode::Read).await {
-                Err(error) if error.kind == DiskErrorKind::NotFound => {
-                    return Err(Error::corruption(
-                        name,
-                        0,
-                        "a page segment, which the manifest names",
-                        "no file",
-                    ));
-                }
-                opened => opened?,
-            };
-            table.add_segment(id, file);
+            if !names.contains(&name) {
+                let expected = "a page segment, which the manifest names";
+                return Err(Error::corruption(name, 0, expected, "no file"));
+            }
+            table.add_segment(id);
         }
         // Ids are never used again, also not those of leavings.
         let seen = names.iter().filter_map(|name| page_segment_id(name)).max().map_or(0, |id| id + 1);
@@ -377,8 +368,8 @@ impl Opening {
             }
         }
         let unused: Vec<_> = {
-            let mut table = store.table.lock();
-            table.take_dead_segments(writer.current_segment());
+            store.take_dead_segments(writer.current_segment());
+            let table = store.table.lock();
             let is_unused = |name: &&String| {
                 page_segment_id(name).is_some_and(|id| id < beyond && !table.segments.contains_key(&id))
             };
@@ -391,8 +382,8 @@ impl Opening {
     }
 
     pub(super) fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
-        let cache_bytes = self.options.memory_bytes / 2;
-        Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, cache_bytes))
+        let limits = (self.options.memory_bytes / 2, self.options.page_files_max);
+        Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, limits))
     }
 
     fn page_writer(&self, store: &Arc<PageStore>) -> PageWriter {

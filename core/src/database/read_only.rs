@@ -11,13 +11,12 @@ use crate::env::{BoxFuture, DiskError, DiskErrorKind, DiskResult, Env, File, Ope
 use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::page::{PageTable, RootVersion, page_segment_name};
+use crate::page::{PageTable, RootVersion};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::wal::{Log, RECORDS_START, Replay, Segment, SegmentHeader};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
@@ -36,7 +35,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
             format!("there is no database at {}; check the path", path.display()),
         ));
     };
-    let store = opening.page_store(state.database, page_table(&opening, &state).await?);
+    let store = opening.page_store(state.database, page_table(&state));
     let seed = opening.env.random_u64();
     let active = replay(&opening, &state, &names, seed).await?;
     let Opening { env, path, options } = opening;
@@ -94,21 +93,15 @@ async fn replay(opening: &Opening, state: &ManifestState, names: &[String], seed
     Ok(memtable)
 }
 
-/// Opens the page segments that the manifest names. One that is missing is noticed when a page of it is read.
-async fn page_table(opening: &Opening, state: &ManifestState) -> Result<PageTable> {
+/// The pages that the manifest names. A segment that is missing is noticed when a page of it is read.
+fn page_table(state: &ManifestState) -> PageTable {
     let mut table = PageTable::default();
-    let used: BTreeSet<u64> = state.pages.values().map(|location| location.segment).collect();
-    for id in used {
-        let path = opening.path.join(page_segment_name(id));
-        let file = match opening.env.disk.open(&path, OpenMode::Read).await {
-            Err(error) if error.kind == DiskErrorKind::NotFound => Arc::new(MissingFile { path }),
-            opened => opened?,
-        };
-        table.add_segment(id, file);
+    for id in state.page_segments() {
+        table.add_segment(id);
     }
     table.next_segment = table.next_segment.max(state.next_page_segment);
     table.install_all(state.pages.iter().map(|(id, location)| (*id, *location)));
-    Ok(table)
+    table
 }
 
 /// A log that is never written: no commit gets as far as that. Its durable position is the manifest's.

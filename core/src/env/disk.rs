@@ -3,6 +3,7 @@
 use super::BoxFuture;
 use crate::sync::Arc;
 use bytes::Bytes;
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub enum DiskErrorKind {
     PermissionDenied,
     /// No space is left (or the quota is used up).
     Full,
+    /// The process, or the machine, has as many files open as it may.
+    TooManyFiles,
     /// The file ends before the range that was asked for.
     UnexpectedEnd,
     /// Another process, or another opener in this one, holds the directory's lock.
@@ -67,7 +70,9 @@ impl DiskError {
 
     /// Classifies an operating system error.
     pub fn from_io(operation: &'static str, path: impl Into<PathBuf>, error: io::Error) -> Self {
+        let too_many = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
         let kind = match error.kind() {
+            _ if too_many.contains(&error.raw_os_error()) => DiskErrorKind::TooManyFiles,
             io::ErrorKind::NotFound => DiskErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -96,6 +101,9 @@ impl fmt::Display for DiskError {
             DiskErrorKind::AlreadyExists => "exists already",
             DiskErrorKind::PermissionDenied => "access denied",
             DiskErrorKind::Full => "no space left",
+            DiskErrorKind::TooManyFiles => {
+                "too many open files; raise the limit (`ulimit -n`) or lower `page_files_max`"
+            }
             DiskErrorKind::UnexpectedEnd => "the file ends early",
             DiskErrorKind::Locked => "locked by another opener",
             DiskErrorKind::Unsupported => "not supported here",

@@ -4,6 +4,7 @@
 //! Ids are used again once nothing can refer to the page that had them.
 
 mod cache;
+mod files;
 mod frame;
 mod store;
 mod table;

@@ -1,9 +1,10 @@
 //! Loads pages, and frees them when the last root that reaches them is gone.
 
 use super::cache::{Cache, CachedPage};
+use super::files::SegmentFiles;
 use super::frame;
-use super::table::{PageTable, page_segment_name};
-use crate::env::{DiskErrorKind, Env};
+use super::table::{Location, PageTable, page_segment_name};
+use crate::env::{DiskErrorKind, DiskResult, Env};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::node::Node;
@@ -22,6 +23,7 @@ pub(crate) struct PageStore {
     pub(crate) seed: u64,
     pub(crate) table: Mutex<PageTable>,
     pub(crate) cache: Cache,
+    pub(crate) files: SegmentFiles,
     /// Pages that are being read from the disk: a second reader waits for the first.
     loading: Mutex<BTreeMap<PageId, Arc<Notify>>>,
     loads: AtomicU64,
@@ -33,9 +35,10 @@ impl PageStore {
         directory: &Path,
         database: [u8; 16],
         table: PageTable,
-        cache_bytes: usize,
+        (cache_bytes, files_max): (usize, usize),
     ) -> Self {
         Self {
+            files: SegmentFiles::new(env.clone(), directory, files_max),
             env,
             directory: directory.to_path_buf(),
             seed: xxhash_rust::xxh3::xxh3_64(&database),
@@ -88,10 +91,19 @@ impl PageStore {
     }
 
     async fn read_image(&self, page: PageRef) -> Result<Vec<u8>> {
-        let Some((location, file)) = self.table.lock().resolve(page.id) else {
+        let location_now = || self.table.lock().location(page.id);
+        let Some(mut location) = location_now() else {
             return Err(Error::corruption("the page table", page.id.0, "a place for this page", "none"));
         };
-        let image = match file.read_at(location.offset, location.len as usize).await {
+        let image = loop {
+            let read = self.read_at(location).await;
+            match location_now() {
+                // It was moved, and its segment removed, before the segment was open.
+                Some(now) if read.is_err() && now != location => location = now,
+                _ => break read,
+            }
+        };
+        let image = match image {
             Err(error) if error.kind == DiskErrorKind::NotFound => {
                 return Err(Error::corruption(
                     page_segment_name(location.segment),
@@ -111,6 +123,25 @@ impl PageStore {
             )
         })?;
         Ok(image)
+    }
+
+    /// The bytes at a place that holds a page.
+    pub(crate) async fn read_at(&self, location: Location) -> DiskResult<Vec<u8>> {
+        let file = self.files.get(location.segment).await?;
+        if !self.table.lock().segments.contains_key(&location.segment) {
+            // It went while it was opened. To keep it open would keep its space.
+            self.files.remove(location.segment);
+        }
+        file.read_at(location.offset, location.len as usize).await
+    }
+
+    /// Forgets segments without a page; their files can go.
+    pub(crate) fn take_dead_segments(&self, filling: Option<u64>) -> Vec<u64> {
+        let dead = self.table.lock().take_dead_segments(filling);
+        for segment in &dead {
+            self.files.remove(*segment);
+        }
+        dead
     }
 
     /// Runs `attempt` until no page is missing. Pages that were missing stay pinned meanwhile, so a cache that is too

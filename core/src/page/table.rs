@@ -1,8 +1,6 @@
 //! Where each page is, and how much of each segment is alive.
 
-use crate::env::File;
 use crate::ids::{file_name, file_number};
-use crate::sync::Arc;
 use crate::tree::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +20,8 @@ struct Entry {
 }
 
 /// One segment file.
+#[derive(Default)]
 pub(crate) struct Segment {
-    pub(crate) file: Arc<dyn File>,
     /// Bytes written.
     pub(crate) bytes: u64,
     /// Bytes of pages that somebody may still read.
@@ -57,8 +55,8 @@ impl PageTable {
             .collect();
     }
 
-    pub(crate) fn add_segment(&mut self, id: u64, file: Arc<dyn File>) {
-        self.segments.insert(id, Segment { file, bytes: 0, live_bytes: 0, pages: Vec::new() });
+    pub(crate) fn add_segment(&mut self, id: u64) {
+        self.segments.insert(id, Segment::default());
         self.next_segment = self.next_segment.max(id + 1);
     }
 
@@ -98,12 +96,6 @@ impl PageTable {
 
     pub(crate) fn location(&self, id: PageId) -> Option<Location> {
         Some(self.entries.get(id.0 as usize)?.as_ref()?.location)
-    }
-
-    /// Where a page is, and the file.
-    pub(crate) fn resolve(&self, id: PageId) -> Option<(Location, Arc<dyn File>)> {
-        let location = self.location(id)?;
-        Some((location, self.segments.get(&location.segment)?.file.clone()))
     }
 
     /// Marks a page as no longer part of the newest root.

@@ -125,7 +125,8 @@ impl PageWriter {
         };
         let path = self.store.directory.join(page_segment_name(id));
         let file = self.store.env.disk.open(&path, OpenMode::CreateNew).await?;
-        self.store.table.lock().add_segment(id, file.clone());
+        self.store.table.lock().add_segment(id);
+        self.store.files.insert(id, file.clone());
         self.is_new_segment = true;
         reached!("page segment created");
         Ok(Current { id, file, offset: 0, run: Vec::new(), run_offset: 0 })
@@ -196,14 +197,10 @@ impl PageWriter {
     }
 
     async fn read_for_move(&self, id: PageId, from: Location) -> Result<Option<Vec<u8>>> {
-        let file = {
-            let table = self.store.table.lock();
-            match table.resolve(id) {
-                Some((location, file)) if location == from => file,
-                _ => return Ok(None),
-            }
-        };
-        let image = file.read_at(from.offset, from.len as usize).await?;
+        if self.store.table.lock().location(id) != Some(from) {
+            return Ok(None);
+        }
+        let image = self.store.read_at(from).await?;
         frame::verify_any(&image, id, self.store.seed).map_err(|found| {
             let expected = format!("page {}", id.0);
             crate::error::Error::corruption(page_segment_name(from.segment), from.offset, expected, found)

@@ -73,7 +73,7 @@ pub(crate) struct Tail {
     /// Every segment that replay might still need, oldest first; the last is `segment`.
     live: VecDeque<Arc<Segment>>,
     spare: Option<Segment>,
-    /// Attempts to make spare and reserve so far, and the last that a full disk made fail.
+    /// Attempts to make spare and reserve so far, and the last that failed because something was short.
     spare_attempts: u64,
     spare_error: Option<(u64, Error)>,
     /// The disk is full and the reserve is gone: nothing may grow.
@@ -373,7 +373,7 @@ impl Log {
         if is_wanted {
             match self.prepare_spare_at_any_price().await {
                 Ok(segment) => self.lock().spare = Some(segment),
-                Err(error) if error.kind() == ErrorKind::DiskFull => full = Some(error),
+                Err(error) if error.is_shortage() => full = Some(error),
                 // The database was closed meanwhile, which is no failure of the log.
                 Err(error) if error.kind() == ErrorKind::Closed => return ControlFlow::Break(()),
                 Err(error) => {
@@ -521,7 +521,7 @@ pub(crate) async fn prepare_segment(
         None => env.disk.open(&path, OpenMode::CreateNew).await?,
     };
     if let Err(error) = fill_segment(env, directory, header, &file, is_new).await {
-        if error.kind() == ErrorKind::DiskFull && !planted!("full-disk-leaves-log") {
+        if error.is_shortage() && !planted!("full-disk-leaves-log") {
             // Nothing names the file: it must not take space from those who free some.
             let _ = env.disk.remove(&path).await;
         }

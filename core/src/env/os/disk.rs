@@ -68,8 +68,11 @@ impl Disk for OsDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.on_directory("sync directory", path)
-            .blocking(&self.runtime, |call| Ok(rustix::fs::fsync(open_directory(&call.path)?)?))
+        self.on_directory("sync directory", path).blocking(&self.runtime, |call| match &call.hold {
+            // It takes no further descriptor, so it cannot fail for want of one.
+            Some(hold) => hold.sync(),
+            None => Ok(rustix::fs::fsync(open_directory(&call.path)?)?),
+        })
     }
 
     fn lock(&self, path: &Path) -> BoxFuture<'static, DiskResult<Box<dyn DirectoryLock>>> {

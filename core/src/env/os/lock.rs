@@ -12,7 +12,14 @@ type DirectoryId = (u64, u64);
 /// The `flock` on a directory's own descriptor; nothing is written into the directory. Let go when the last owner
 /// is gone: the lock that was handed out, or an operation in flight.
 pub(super) struct Hold {
-    _directory: OwnedFd,
+    directory: OwnedFd,
+}
+
+impl Hold {
+    /// Makes the directory's entries durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.directory)?)
+    }
 }
 
 /// What the opener of a directory holds.
@@ -33,7 +40,7 @@ impl Locks {
         let fd = rustix::fs::open(directory, flags, Mode::empty())?;
         rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
         let status = fstat(&fd)?;
-        let hold = Arc::new(Hold { _directory: fd });
+        let hold = Arc::new(Hold { directory: fd });
         let mut held = self.0.lock();
         held.retain(|_, hold| hold.strong_count() > 0);
         held.insert((status.st_dev, status.st_ino), Arc::downgrade(&hold));
