@@ -177,6 +177,42 @@ pub const PLANTED: &[Planted] = &[
         mechanism: "the directory is not synced after a log segment was created",
     },
     Planted {
+        name: "cache-never-evicts",
+        number: 0,
+        family: "crash",
+        mechanism: "the cache grows beyond its budget",
+    },
+    Planted {
+        name: "checkpoint-stops-short",
+        number: 0,
+        family: "faults",
+        mechanism: "an explicit checkpoint ends with the edits that were frozen before it was asked for",
+    },
+    Planted {
+        name: "count-not-checked-again",
+        number: 0,
+        family: "crash",
+        mechanism: "an object that was counted as empty is taken for empty whatever was written to it since",
+    },
+    Planted {
+        name: "dead-segments-stay",
+        number: 0,
+        family: "crash",
+        mechanism: "page segments without a page in use are forgotten and not removed",
+    },
+    Planted {
+        name: "dropped-sync-counts",
+        number: 0,
+        family: "crash",
+        mechanism: "what a commit was syncing when it was dropped counts as durable",
+    },
+    Planted {
+        name: "snapshot-pins-memtable",
+        number: 0,
+        family: "crash",
+        mechanism: "a checkpoint does not hand open snapshots the roots that it made for them",
+    },
+    Planted {
         name: "end-of-log-noted-early",
         number: 0,
         family: "crash",

@@ -203,3 +203,43 @@ async fn a_transaction_of_a_wrong_kind_or_on_a_closed_database_is_refused() {
     db.close().await.unwrap();
     assert_eq!(reader.commit().await.unwrap_err().kind(), ErrorKind::Closed);
 }
+
+/// What a field answers depends on what else its key holds: nothing, or that the key holds a set.
+#[tokio::test]
+async fn a_field_that_was_not_there_conflicts_with_its_key_becoming_a_set_and_with_what_such_a_set_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&dir.path().join("db")).await;
+    for checkpoints in [false, true] {
+        for (stored, later, conflicts) in [
+            ("nothing", "put", true),
+            ("nothing", "set", false),
+            ("set", "remove", true),
+            ("emptied set", "put", true),
+            ("emptied set", "set", false),
+        ] {
+            db.delete("k").await.unwrap();
+            if stored != "nothing" {
+                db.put("k", "member").await.unwrap();
+            }
+            if checkpoints {
+                db.checkpoint().await.unwrap();
+            }
+            if stored == "emptied set" {
+                db.remove("k", "member").await.unwrap();
+            }
+            let mut transaction = db.transaction();
+            let got = transaction.get("k", "f").await.map_err(|error| error.kind());
+            assert_eq!(got, if stored == "set" { Err(ErrorKind::WrongKind) } else { Ok(None) });
+            match later {
+                "put" => db.put("k", "another").await.unwrap(),
+                "set" => db.set("k", "another", "v").await.unwrap(),
+                _ => db.remove("k", "member").await.unwrap(),
+            }
+            transaction.set("elsewhere", "f", "v");
+            let error = transaction.commit().await.err().map(|error| error.kind());
+            let case = format!("{stored}, {later}, checkpoints: {checkpoints}");
+            assert_eq!(error, conflicts.then_some(ErrorKind::Conflict), "{case}");
+        }
+    }
+    db.close().await.unwrap();
+}

@@ -67,10 +67,11 @@ enum Choice {
     Invalid,
     Abandon,
     Transaction,
+    Switch,
 }
 
 /// How often each operation is chosen where a seed does not change that.
-const WEIGHTS: [(Choice, u64); 26] = [
+const WEIGHTS: [(Choice, u64); 27] = [
     (Choice::Set, 200),
     (Choice::Insert, 60),
     (Choice::Put, 100),
@@ -95,8 +96,9 @@ const WEIGHTS: [(Choice, u64); 26] = [
     (Choice::Checkpoint, 40),
     (Choice::Check, 8),
     (Choice::Invalid, 4),
-    (Choice::Abandon, 15),
+    (Choice::Abandon, 30),
     (Choice::Transaction, 60),
+    (Choice::Switch, 25),
 ];
 
 /// The operations of each client that `seed` stands for.
@@ -166,6 +168,11 @@ impl Budget {
         Self { bytes: bounds.batch_bytes_max, names: bounds.batch_names_max }
     }
 
+    /// How many names fit that take `entry_bytes` each.
+    fn names_of(self, entry_bytes: usize) -> u64 {
+        (self.bytes / (entry_bytes + EDIT_OVERHEAD_BYTES)).min(self.names).max(1) as u64
+    }
+
     /// The part of each of `edits`.
     fn share(self, edits: usize) -> Self {
         Self { bytes: self.bytes / edits.max(1), names: self.names / edits.max(1) }
@@ -223,9 +230,10 @@ impl Generator<'_> {
             Choice::Check => Operation::Check,
             Choice::Invalid => self.invalid(),
             Choice::Transaction => self.transaction(),
+            Choice::Switch => self.switch(),
             Choice::Abandon => match self.batch() {
                 Operation::Write(write) => {
-                    Operation::Abandon { write, suspension: self.random.log_uniform(1, 8) as u32 }
+                    Operation::Abandon { write, suspension: self.random.between(1, 4) as u32 }
                 }
                 other => other,
             },
@@ -296,8 +304,7 @@ impl Generator<'_> {
 
     /// Numbered names that take `entry_bytes` each, within a budget.
     fn range(&mut self, budget: Budget, entry_bytes: usize) -> NameRange {
-        let most = (budget.bytes / (entry_bytes + EDIT_OVERHEAD_BYTES)).min(budget.names).max(1) as u64;
-        let len = self.random.log_uniform(1, most) as u32;
+        let len = self.random.log_uniform(1, budget.names_of(entry_bytes)) as u32;
         let from = self.random.below(self.style.names.max(64)) as u32;
         NameRange { stem: b"f".to_vec(), from, to: from + len }
     }
@@ -353,6 +360,20 @@ impl Generator<'_> {
             })
             .collect();
         self.write(edits)
+    }
+
+    /// A batch that empties an object, as far as it may take names, and then uses its key as this or that.
+    fn switch(&mut self) -> Operation {
+        let budget = Budget::of(self.bounds).share(2);
+        let key = self.key(Shape::Either);
+        let to = self.style.names.max(8).min(budget.names_of(8)) as u32;
+        let names = NameRange { stem: b"f".to_vec(), from: 0, to };
+        let edit = if self.random.one_in(2) {
+            Edit::Set { key: key.clone(), field: self.name(), value: self.word() }
+        } else {
+            Edit::Put { key: key.clone(), member: self.name() }
+        };
+        self.write(vec![Edit::RemoveMany { key, names }, edit])
     }
 
     /// Reads and edits of few objects, so that transactions get in each other's way.

@@ -39,8 +39,12 @@ pub enum Promise {
     NoRollback,
     /// Snapshots never change.
     Snapshot,
+    /// A checkpoint covers what was committed before it.
+    Checkpoint,
     /// The engine's own check finds nothing.
     Check,
+    /// Space comes back.
+    Space,
     /// A failed write or sync is never hidden.
     FailedChange,
     /// What fails names its file, and works again once the trouble is over.
@@ -53,7 +57,7 @@ pub enum Promise {
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Order,
         Self::Outcome,
         Self::Serialisable,
@@ -63,7 +67,9 @@ impl Promise {
         Self::Prefix,
         Self::NoRollback,
         Self::Snapshot,
+        Self::Checkpoint,
         Self::Check,
+        Self::Space,
         Self::FailedChange,
         Self::Progress,
         Self::Memory,
@@ -83,7 +89,9 @@ impl Promise {
             Self::Prefix => "B4 prefix",
             Self::NoRollback => "B4 no rollback",
             Self::Snapshot => "B5 snapshot",
+            Self::Checkpoint => "B11 checkpoint",
             Self::Check => "B11 check",
+            Self::Space => "B11 space",
             Self::FailedChange => "B6 failed change",
             Self::Progress => "B7 progress",
             Self::Memory => "B10 memory",
@@ -106,7 +114,11 @@ impl Promise {
             Self::Prefix => "a recovered state is a prefix of the order, with every batch whole",
             Self::NoRollback => "what a writing open has recovered never rolls back",
             Self::Snapshot => "a snapshot never changes",
+            Self::Checkpoint => {
+                "an explicit checkpoint puts everything into pages that was committed before it"
+            }
             Self::Check => "the engine's own check finds nothing wrong",
+            Self::Space => "space that nothing needs any more comes back",
             Self::FailedChange => {
                 "after a failed write or sync no write succeeds, and errors name their file"
             }
@@ -475,6 +487,13 @@ impl History {
                 })?;
                 self.survives_power_loss.raise(position, Reason::Flushed(number));
                 Ok(())
+            }
+            (Operation::Checkpoint, Outcome::Checkpointed { position }) => {
+                let reached = (from..=to).contains(position) && *position <= after.durable;
+                record.keeps(Promise::Checkpoint, reached, || {
+                    let durable = after.durable;
+                    format!("covers what is up to {position}, not {from} to {to}; durable_point is {durable}")
+                })
             }
             (Operation::Check, Outcome::Checked { findings }) => {
                 let first = findings.first().map_or("", String::as_str);

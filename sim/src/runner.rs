@@ -19,6 +19,7 @@ mod life;
 mod perform;
 mod probe;
 mod report;
+mod settle;
 
 pub(crate) use report::{FAILURES, is_fingerprint};
 pub use report::{Failure, OperationReport, RunReport};

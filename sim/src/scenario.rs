@@ -8,7 +8,7 @@ mod generate;
 
 pub use file::ScenarioError;
 
-use crate::choices::{ChoiceName, Deviation, Site};
+use crate::choices::{ABANDONED, ChoiceName, Deviation, Site};
 use crate::disk::{CLASSES, Fault, Faults};
 use crate::machine::CrashKind;
 use ironleaf::Options;
@@ -31,6 +31,8 @@ pub struct Scenario {
     pub finale: Finale,
     /// What a power loss in the finale keeps.
     pub finale_keep: Option<Keep>,
+    /// Whether, when all operations are done, a checkpoint must bring back memory and space.
+    pub settle: bool,
     /// Whether the database is closed before the finale.
     pub close: bool,
     /// What may fail; the deviations say what does.
@@ -203,6 +205,11 @@ pub fn client_name(index: usize) -> String {
 /// The label of the crash point that follows each acknowledgement.
 pub const ACKNOWLEDGED: &str = "ack";
 
+/// The label of the crash point behind `operation`.
+pub(crate) fn end_label(operation: &Operation) -> &'static str {
+    if matches!(operation, Operation::Abandon { .. }) { ABANDONED } else { ACKNOWLEDGED }
+}
+
 /// A crash that was placed by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCrash {
@@ -257,7 +264,7 @@ impl Scenario {
                 CrashPlace::After(operation) => ChoiceName {
                     life,
                     site: Site::Crash,
-                    label: ACKNOWLEDGED.to_owned(),
+                    label: self.operation(*operation).map_or(ACKNOWLEDGED, end_label).to_owned(),
                     actor: self.owner(*operation).map(client_name).unwrap_or_default(),
                     operation: Some(*operation),
                     ordinal: 0,
@@ -308,6 +315,11 @@ impl Scenario {
         self.clients
             .iter()
             .position(|client| client.operations.iter().any(|numbered| numbered.id == operation))
+    }
+
+    fn operation(&self, id: u32) -> Option<&Operation> {
+        let mut operations = self.clients.iter().flat_map(|client| &client.operations);
+        operations.find(|numbered| numbered.id == id).map(|numbered| &*numbered.operation)
     }
 
     /// Number of operations of all clients.

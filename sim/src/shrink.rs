@@ -174,6 +174,9 @@ where
         if self.best.close {
             self.accepts(Scenario { close: false, ..self.best.clone() });
         }
+        if self.best.settle {
+            self.accepts(Scenario { settle: false, ..self.best.clone() });
+        }
         if self.best.finale != Finale::None {
             self.accepts(Scenario { finale: Finale::None, ..self.best.clone() });
         }

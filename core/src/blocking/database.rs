@@ -196,7 +196,7 @@ impl Database {
     }
 
     /// Writes everything that was committed before the call into pages.
-    pub fn checkpoint(&self) -> Result<()> {
+    pub fn checkpoint(&self) -> Result<Lsn> {
         self.runtime.wait(self.database.checkpoint())
     }
 

@@ -290,12 +290,13 @@ impl Database {
         Ok(appended)
     }
 
-    /// Writes everything that was committed before the call into pages, so that the log before it is not needed.
+    /// Writes everything that was committed before the call into pages, so that the log before it is not needed, and
+    /// gives space back as far as open snapshots allow. Returns the position up to which pages hold everything.
     ///
     /// # Errors
     /// `DiskFull`, and `Io` of a read (nothing is lost; try again), `Poisoned`, `ReadOnly`, `Closed`. `Corruption`,
     /// `DurabilityUnknown` and any other `Io` poison the database: no more writes, and reopening tells what survived.
-    pub async fn checkpoint(&self) -> Result<()> {
+    pub async fn checkpoint(&self) -> Result<Lsn> {
         self.engine().ensure_writable()?;
         self.ask(|answer| Command::Checkpoint(Some(answer))).await?
     }

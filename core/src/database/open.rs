@@ -22,6 +22,7 @@ use crate::wal::{
 };
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -207,7 +208,7 @@ impl Opening {
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
         let mut replay = Replay::open(&self.env, &self.path, names, OpenMode::ReadWrite, &state).await?;
-        let table = self.page_table(&state, names)?;
+        let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
         let mut leavings = self.leavings(&state, &mut replay, names);
@@ -298,15 +299,18 @@ impl Opening {
     }
 
     /// The pages that the manifest names. Their segments must be there.
-    fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
+    async fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
         let mut table = PageTable::default();
         for id in state.page_segments() {
             let name = page_segment_name(id);
-            if !names.contains(&name) {
-                let expected = "a page segment, which the manifest names";
-                return Err(Error::corruption(name, 0, expected, "no file"));
-            }
-            table.add_segment(id);
+            let file = match self.env.disk.open(&self.path.join(&name), OpenMode::Read).await {
+                Err(error) if error.kind == DiskErrorKind::NotFound => {
+                    let expected = "a page segment, which the manifest names";
+                    return Err(Error::corruption(name, 0, expected, "no file"));
+                }
+                opened => opened?,
+            };
+            table.add_segment(id, file.len().await?);
         }
         // Ids are never used again, also not those of leavings.
         let seen = names.iter().filter_map(|name| page_segment_id(name)).max().map_or(0, |id| id + 1);
@@ -367,13 +371,14 @@ impl Opening {
                 self.env.disk.remove(&self.path.join(segment_name(slot))).await?;
             }
         }
-        let unused: Vec<_> = {
-            store.take_dead_segments(writer.current_segment());
+        // Also what this recovery has written and then written anew.
+        let dead = store.take_dead_segments(writer.current_segment());
+        let unused: BTreeSet<_> = {
             let table = store.table.lock();
             let is_unused = |name: &&String| {
                 page_segment_id(name).is_some_and(|id| id < beyond && !table.segments.contains_key(&id))
             };
-            names.iter().filter(is_unused).collect()
+            names.iter().filter(is_unused).cloned().chain(dead.into_iter().map(page_segment_name)).collect()
         };
         for name in unused {
             self.env.disk.remove(&self.path.join(name)).await?;

@@ -11,7 +11,7 @@ use crate::env::{BoxFuture, DiskError, DiskErrorKind, DiskResult, Env, File, Ope
 use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::page::{PageTable, RootVersion};
+use crate::page::{PageTable, RootVersion, page_segment_name};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::wal::{Log, RECORDS_START, Replay, Segment, SegmentHeader};
@@ -35,7 +35,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
             format!("there is no database at {}; check the path", path.display()),
         ));
     };
-    let store = opening.page_store(state.database, page_table(&state));
+    let store = opening.page_store(state.database, page_table(&opening, &state).await?);
     let seed = opening.env.random_u64();
     let active = replay(&opening, &state, &names, seed).await?;
     let Opening { env, path, options } = opening;
@@ -94,14 +94,19 @@ async fn replay(opening: &Opening, state: &ManifestState, names: &[String], seed
 }
 
 /// The pages that the manifest names. A segment that is missing is noticed when a page of it is read.
-fn page_table(state: &ManifestState) -> PageTable {
+async fn page_table(opening: &Opening, state: &ManifestState) -> Result<PageTable> {
     let mut table = PageTable::default();
     for id in state.page_segments() {
-        table.add_segment(id);
+        let path = opening.path.join(page_segment_name(id));
+        let bytes = match opening.env.disk.open(&path, OpenMode::Read).await {
+            Err(error) if error.kind == DiskErrorKind::NotFound => 0,
+            opened => opened?.len().await?,
+        };
+        table.add_segment(id, bytes);
     }
     table.next_segment = table.next_segment.max(state.next_page_segment);
     table.install_all(state.pages.iter().map(|(id, location)| (*id, *location)));
-    table
+    Ok(table)
 }
 
 /// A log that is never written: no commit gets as far as that. Its durable position is the manifest's.

@@ -7,7 +7,8 @@
 //!
 //! | read | what conflicts |
 //! |---|---|
-//! | [`get`](Transaction::get), [`contains`](Transaction::contains) | a later edit of that name, or a deletion of its object |
+//! | [`contains`](Transaction::contains) | a later edit of that name, or a deletion of its object |
+//! | [`get`](Transaction::get) | the same, and any later edit of an object that is a set by then |
 //! | [`len`](Transaction::len), [`kind`](Transaction::kind), [`scan`](Transaction::scan) | any later edit of the object |
 //!
 //! Later edits are looked for in the memtables. Those that a checkpoint has taken out of them meanwhile are noticed by
@@ -51,7 +52,11 @@ pub struct Transaction {
 /// What a transaction read of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Read {
-    Names(BTreeSet<Vec<u8>>),
+    Names {
+        names: BTreeSet<Vec<u8>>,
+        /// They were asked for as fields: whether the object is a hash matters too.
+        are_fields: bool,
+    },
     Whole,
 }
 
@@ -92,14 +97,19 @@ impl Transaction {
     /// The value of a field of a hash. `WrongKind` if the key holds a set.
     pub async fn get(&mut self, key: impl AsRef<[u8]>, field: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let (key, field) = (key.as_ref(), field.as_ref());
-        self.note_name(key, field);
-        self.view().get(key, field).await
+        self.note_name(key, field, true);
+        let got = self.view().get(key, field).await;
+        if got.as_ref().is_err_and(|error| error.kind() == ErrorKind::WrongKind) {
+            // Every member has a part in that answer.
+            self.note_whole(key);
+        }
+        got
     }
 
     /// Whether a field or member exists.
     pub async fn contains(&mut self, key: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<bool> {
         let (key, name) = (key.as_ref(), name.as_ref());
-        self.note_name(key, name);
+        self.note_name(key, name, false);
         self.view().contains(key, name).await
     }
 
@@ -173,10 +183,11 @@ impl Transaction {
         self.snapshot.with_overlay(self.overlay.clone())
     }
 
-    fn note_name(&mut self, key: &[u8], name: &[u8]) {
-        let nothing = || Read::Names(BTreeSet::new());
-        if let Read::Names(names) = self.reads.entry(key.to_vec()).or_insert_with(nothing) {
+    fn note_name(&mut self, key: &[u8], name: &[u8], is_field: bool) {
+        let nothing = || Read::Names { names: BTreeSet::new(), are_fields: false };
+        if let Read::Names { names, are_fields } = self.reads.entry(key.to_vec()).or_insert_with(nothing) {
             names.insert(name.to_vec());
+            *are_fields |= is_field;
         }
     }
 
@@ -255,9 +266,10 @@ fn is_edited_since(state: &ReadState, key: &[u8], read: &Read, at: Lsn) -> bool 
     let mut objects = state.memtables().filter_map(|memtable| memtable.object(key));
     match read {
         Read::Whole => objects.any(|object| object.last_edit() > at),
-        Read::Names(names) => objects.any(|object| {
+        Read::Names { names, are_fields } => objects.any(|object| {
             object.last_edit() > at
                 && (object.deleted_within(at, Lsn::MAX)
+                    || (*are_fields && object.kind(Lsn::MAX) == Some(Some(Kind::Set)))
                     || names.iter().any(|name| object.is_edited_since(name, at)))
         }),
     }

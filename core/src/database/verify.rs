@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::page::PageStore;
 use crate::sync::Arc;
 use crate::tree::{self, Inspector, PageId, PageRef, PageSource};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Pages as they are on the disk, whatever the cache holds.
 struct OnDisk<'a>(&'a PageStore);
@@ -153,7 +153,16 @@ impl Engine {
             page_bytes_live += segment.live_bytes;
             page_bytes_stored += segment.bytes;
         }
-        let memtable_bytes = self.state.load().memtables().map(|memtable| memtable.bytes() as u64).sum();
+        let registry = self.snapshots.lock();
+        let held = registry.all().map(|snapshot| snapshot.state().0).chain([self.state.load_full()]);
+        let memtables: BTreeMap<_, _> = held
+            .flat_map(|state| {
+                state
+                    .memtables()
+                    .map(|memtable| (std::ptr::from_ref(memtable), memtable.bytes() as u64))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
         Metrics {
             commits: self.counters.commits.get(),
             log_writes,
@@ -165,8 +174,8 @@ impl Engine {
             page_loads: self.store.loads(),
             page_evictions,
             cache_bytes: cache_bytes as u64,
-            memtable_bytes,
-            snapshots: self.snapshots.lock().len() as u64,
+            memtable_bytes: memtables.into_values().sum(),
+            snapshots: registry.len() as u64,
         }
     }
 }

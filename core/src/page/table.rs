@@ -22,7 +22,7 @@ struct Entry {
 /// One segment file.
 #[derive(Default)]
 pub(crate) struct Segment {
-    /// Bytes written.
+    /// Length of the file. What is behind the last page that is still in use counts: it is space that must come back.
     pub(crate) bytes: u64,
     /// Bytes of pages that somebody may still read.
     pub(crate) live_bytes: u64,
@@ -55,9 +55,15 @@ impl PageTable {
             .collect();
     }
 
-    pub(crate) fn add_segment(&mut self, id: u64) {
-        self.segments.insert(id, Segment::default());
+    /// Adds a segment whose file has `bytes`.
+    pub(crate) fn add_segment(&mut self, id: u64, bytes: u64) {
+        self.segments.insert(id, Segment { bytes, ..Segment::default() });
         self.next_segment = self.next_segment.max(id + 1);
+    }
+
+    /// A segment is about to be written up to `bytes`.
+    pub(crate) fn extend_segment(&mut self, id: u64, bytes: u64) {
+        self.segments.get_mut(&id).expect("a segment that is written is in the table").bytes = bytes;
     }
 
     /// An id that no page has.
@@ -78,7 +84,6 @@ impl PageTable {
         let segment =
             self.segments.get_mut(&location.segment).expect("segments are added before their pages");
         segment.live_bytes += u64::from(location.len);
-        segment.bytes = segment.bytes.max(location.offset + u64::from(location.len));
         segment.pages.push(id);
         self.entries[id.0 as usize] = Some(Entry { location, retired: false });
     }

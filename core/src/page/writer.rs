@@ -125,7 +125,7 @@ impl PageWriter {
         };
         let path = self.store.directory.join(page_segment_name(id));
         let file = self.store.env.disk.open(&path, OpenMode::CreateNew).await?;
-        self.store.table.lock().add_segment(id);
+        self.store.table.lock().add_segment(id, 0);
         self.store.files.insert(id, file.clone());
         self.is_new_segment = true;
         reached!("page segment created");
@@ -139,6 +139,7 @@ impl PageWriter {
             return Ok(());
         }
         let run = mem::take(&mut current.run);
+        self.store.table.lock().extend_segment(current.id, current.run_offset + run.len() as u64);
         current.file.write_at(current.run_offset, run.into()).await?;
         self.touched.insert(current.id, current.file.clone());
         current.offset = current.offset.next_multiple_of(RUN_ALIGNMENT);

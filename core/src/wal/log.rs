@@ -664,6 +664,9 @@ impl Drop for Lead<'_> {
     fn drop(&mut self) {
         let Some(journey) = self.journey.take() else { return };
         let mut tail = self.log.lock();
+        if planted!("dropped-sync-counts") && journey.stage == Stage::Syncing {
+            tail.durable = tail.durable.max(journey.upto);
+        }
         match journey.stage {
             Stage::Writing => tail.writing = Flight::Orphaned(journey),
             Stage::Syncing => tail.syncing = Flight::Orphaned(journey),

@@ -34,6 +34,11 @@ pub enum Outcome {
         /// The position up to which everything is durable.
         position: u64,
     },
+    /// A checkpoint ended.
+    Checkpointed {
+        /// The position up to which pages hold everything.
+        position: u64,
+    },
     /// A check ended.
     Checked {
         /// What it found wrong.
@@ -80,6 +85,7 @@ impl fmt::Display for Outcome {
             Self::Answered(answer) => write!(f, "{answer}"),
             Self::Snapshot { position } => write!(f, "snapshot at {position}"),
             Self::Flushed { position } => write!(f, "durable up to {position}"),
+            Self::Checkpointed { position } => write!(f, "in pages up to {position}"),
             Self::Checked { findings } if findings.is_empty() => f.write_str("nothing wrong"),
             Self::Checked { findings } => write!(f, "found: {}", findings.join("; ")),
             Self::Done => f.write_str("done"),

@@ -15,7 +15,7 @@ mod source;
 mod tests;
 
 pub use names::{ChoiceName, Deviation, Site};
-pub use policy::DELAYS;
+pub use policy::{ABANDONED, DELAYS};
 pub use source::{Divergence, Met, Source};
 
 pub(crate) use names::{ActorId, LabelId};

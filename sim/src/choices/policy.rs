@@ -25,6 +25,11 @@ pub const DELAYS: [Duration; 8] = [
 /// Probabilities in thousandths, evenly spaced in the logarithm from 0.05 to 0.9.
 const DENSITIES: [u64; 8] = [50, 76, 114, 173, 261, 394, 596, 900];
 
+/// The label of the crash point behind an operation that was abandoned. What it had submitted is in flight for moments
+/// only, so a crash falls here as often as on [`ABANDONED_WEIGHT`] other points.
+pub const ABANDONED: &str = "abandoned";
+const ABANDONED_WEIGHT: u64 = 100;
+
 const CRASH_POINTS_DEFAULT: u64 = 1000;
 /// Opening or creating a small database passes about this many crash points.
 const OPENING_CRASH_POINTS: u64 = 32;
@@ -40,6 +45,7 @@ pub(super) struct Policy {
     /// Its own, so that faults do not change what else a seed stands for.
     fault_random: SplitMix64,
     crash_points: u64,
+    abandoned: LabelId,
     /// The life whose crash was not drawn yet: the caller may still say how many crash points there are.
     undrawn: Option<u32>,
     /// Crash points to go until this life's crash.
@@ -47,7 +53,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, abandoned: LabelId) -> Self {
         let mut random = SplitMix64::new(seed);
         let mut density = |numerator, denominator| {
             if random.chance(numerator, denominator) { DENSITIES[random.below(8) as usize] } else { 0 }
@@ -60,6 +66,7 @@ impl Policy {
             fault_rates: Map::default(),
             fault_random: SplitMix64::new(seed ^ 0x0fa1_7d15_c000_0001),
             crash_points: CRASH_POINTS_DEFAULT,
+            abandoned,
             undrawn: Some(0),
             crash_in: None,
         }
@@ -79,7 +86,7 @@ impl Policy {
             Site::Latency => self.deviate(self.latencies, limit),
             Site::Fault => self.fault(label, limit),
             Site::PowerLoss => self.random.below(limit),
-            Site::Crash => self.crash(limit),
+            Site::Crash => self.crash(label, limit),
         }
     }
 
@@ -98,12 +105,12 @@ impl Policy {
         if limit > 1 && random.chance(rate, 1000) { 1 + random.below(limit - 1) } else { 0 }
     }
 
-    fn crash(&mut self, limit: u64) -> u64 {
+    fn crash(&mut self, label: LabelId, limit: u64) -> u64 {
         if let Some(life) = self.undrawn.take() {
             self.crash_in = self.draw_crash(life);
         }
         let Some(crash_in) = &mut self.crash_in else { return 0 };
-        *crash_in -= 1;
+        *crash_in = crash_in.saturating_sub(if label == self.abandoned { ABANDONED_WEIGHT } else { 1 });
         if *crash_in > 0 || limit < 2 {
             return 0;
         }

@@ -1,7 +1,7 @@
 //! Where the answers come from: zeros, a seeded policy, or a recorded list.
 
 use super::names::{Deviation, Group, Key, Map, Names};
-use super::policy::Policy;
+use super::policy::{ABANDONED, Policy};
 use std::fmt;
 
 /// Where a run's choices come from.
@@ -77,7 +77,7 @@ impl Course {
     pub(super) fn new(source: Source, names: &mut Names) -> Self {
         match source {
             Source::Default => Self::Default,
-            Source::Seeded { seed } => Self::Seeded(Box::new(Policy::new(seed))),
+            Source::Seeded { seed } => Self::Seeded(Box::new(Policy::new(seed, names.label(ABANDONED)))),
             Source::Recorded { deviations, strict } => {
                 Self::Recorded(Recording::new(&deviations, strict, names))
             }

@@ -2,10 +2,10 @@
 
 use super::perform::{check, perform, read_everything, sample};
 use super::report::{Failure, OperationReport};
-use super::{Crash, RunOptions, probe};
+use super::{Crash, RunOptions, probe, settle};
 use crate::disk::{Faults, Troubles};
 use crate::machine::{Handle, TroubleHandle};
-use crate::scenario::{ACKNOWLEDGED, Numbered, Scenario, client_name};
+use crate::scenario::{Numbered, Scenario, client_name, end_label};
 use ironleaf::env::Env;
 use ironleaf::{Database, Error, ErrorKind, Options};
 use ironleaf_model::{Answer, History, Outcome, Promise, Trouble, Violation};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Where the database is on the simulated disk.
-const DIRECTORY: &str = "/db";
+pub(super) const DIRECTORY: &str = "/db";
 /// Writes that a poisoned database refuses before it is opened anew.
 const REFUSED_MAX: u32 = 4;
 /// Attempts to open that faults may make fail; then the faults end.
@@ -183,7 +183,7 @@ pub(super) async fn live(shared: Arc<Shared>, env: Env, handle: Handle) -> Ended
 }
 
 /// An engine error where none has a reason.
-fn unexpected(doing: &str, error: &Error) -> Failure {
+pub(super) fn unexpected(doing: &str, error: &Error) -> Failure {
     Failure::new(format!("{doing}: {:?}", error.kind()), format!("{doing} failed: {error}"))
 }
 
@@ -213,6 +213,9 @@ async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<E
     }
     if shared.makes_trouble() {
         probe::probe(shared, &database, &handle).await?;
+    }
+    if shared.scenario.settle && shared.lock().history.trouble_of_life().changes == 0 {
+        settle::settle(&shared.scenario, &database, &env).await?;
     }
     sound(&database).await?;
     if shared.scenario.close {
@@ -363,9 +366,9 @@ impl Client {
             if !goes_on {
                 return;
             }
-            self.handle.crash_point(ACKNOWLEDGED);
+            self.handle.crash_point(end_label(&numbered.operation));
             if self.handle.is_crashing() {
-                // This acknowledgement was the client's last act.
+                // This was the client's last act.
                 return pending().await;
             }
         }
@@ -428,7 +431,7 @@ impl Client {
             }
         }
         let mut judged = state.history.end(number, outcome, now);
-        if judged.is_ok() && self.shared.makes_trouble() {
+        if judged.is_ok() {
             judged = within_budget(&self.shared.scenario.options_of(state.recoveries - 1), &self.database);
         }
         self.stop_after(numbered, &mut state);
@@ -444,7 +447,13 @@ impl Client {
     /// Leaves the operation unknown. Whether the client may go on.
     fn abandon(&self, numbered: &Numbered, (_, result): (usize, usize)) -> bool {
         self.handle.mark(u64::MAX, || "abandons it".to_owned());
+        let now = sample(&self.database);
         let mut state = self.shared.lock();
+        if let Err(violation) = state.history.sample(now) {
+            drop(state);
+            self.shared.fail(violation);
+            return false;
+        }
         if self.shared.options.details
             && let Some(report) = state.results.get_mut(result)
         {
@@ -518,6 +527,7 @@ pub(super) fn digest(outcome: &Outcome) -> u64 {
         Outcome::Answered(Answer::WrongKind) => put(20, &[]),
         Outcome::Snapshot { position } => put(21, &position.to_le_bytes()),
         Outcome::Flushed { position } => put(22, &position.to_le_bytes()),
+        Outcome::Checkpointed { position } => put(29, &position.to_le_bytes()),
         Outcome::Checked { findings } => findings.iter().for_each(|finding| put(23, finding.as_bytes())),
         Outcome::Done => put(24, &[]),
         Outcome::Skipped => put(25, &[]),

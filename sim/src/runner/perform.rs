@@ -46,7 +46,9 @@ pub(super) async fn perform(
             Ok(snapshots.remove(slot).map_or(Outcome::Skipped, |_| Outcome::Done))
         }
         Operation::Flush => database.flush().await.map(|position| Outcome::Flushed { position: position.0 }),
-        Operation::Checkpoint => database.checkpoint().await.map(|()| Outcome::Done),
+        Operation::Checkpoint => {
+            database.checkpoint().await.map(|position| Outcome::Checkpointed { position: position.0 })
+        }
         Operation::Check => check(database).await.map(|findings| Outcome::Checked { findings }),
     };
     Some(done.unwrap_or_else(|error| Outcome::Failed { kind: error.kind(), message: error.to_string() }))

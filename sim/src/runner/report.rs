@@ -36,8 +36,8 @@ impl Failure {
 }
 
 /// What fingerprints begin with, besides the names of promises.
-pub(crate) const FAILURES: [&str; 8] =
-    ["panic", "open", "reading", "close", "check", "stuck", "endless", "timed out"];
+pub(crate) const FAILURES: [&str; 9] =
+    ["panic", "open", "reading", "checkpoint", "close", "check", "stuck", "endless", "timed out"];
 
 /// Whether some run can fail like that: a promise or one of [`FAILURES`], and perhaps a colon and a detail.
 pub(crate) fn is_fingerprint(text: &str) -> bool {

@@ -4,7 +4,7 @@ use super::{
     ACKNOWLEDGED, Client, CrashPlace, EngineOptions, Expectation, Finale, Keep, Numbered, PlannedCrash,
     Scenario, first_id,
 };
-use crate::choices::Deviation;
+use crate::choices::{ABANDONED, Deviation};
 use crate::disk::{Fault, crash_labels};
 use crate::machine::CrashKind;
 use crate::runner::{FAILURES, is_fingerprint};
@@ -44,6 +44,8 @@ struct File {
     finale_keep: Option<Keep>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     close: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    settle: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     faults: Vec<Fault>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -193,6 +195,7 @@ impl TryFrom<File> for Scenario {
             finale: file.finale,
             finale_keep: file.finale_keep,
             close: file.close,
+            settle: file.settle,
             faults: file.faults,
             reopen_memory_bytes: file.reopen_memory_bytes,
             options,
@@ -255,11 +258,13 @@ fn read_crash(crash: CrashEntry, ids: &BTreeSet<u32>, clients: usize) -> Result<
                     "a crash with `during` names its `actor`, such as \"client-0\"",
                 ));
             };
-            let is_known = |label: &str| label == ACKNOWLEDGED || crash_labels().any(|known| known == label);
+            let is_known = |label: &str| {
+                [ACKNOWLEDGED, ABANDONED].contains(&label) || crash_labels().any(|known| known == label)
+            };
             if !is_known(label.get_ref()) {
                 let labels = crash_labels().collect::<Vec<_>>().join("\", \"");
                 let message = format!(
-                    "nothing is called \"{}\"; `during` is \"{ACKNOWLEDGED}\", \"{labels}\"",
+                    "nothing is called \"{}\"; `during` is \"{ACKNOWLEDGED}\", \"{ABANDONED}\", \"{labels}\"",
                     label.get_ref()
                 );
                 return Err(Problem::at(span, message));
@@ -348,6 +353,7 @@ impl From<&Scenario> for File {
             finale: scenario.finale,
             finale_keep: scenario.finale_keep,
             close: scenario.close,
+            settle: scenario.settle,
             faults: scenario.faults.clone(),
             reopen_memory_bytes: scenario.reopen_memory_bytes.clone(),
             options: spanned(scenario.options.clone()),

@@ -44,6 +44,7 @@ impl Scenario {
             },
             finale_keep: None,
             close: random.one_in(4),
+            settle: random.one_in(4),
             faults: Vec::new(),
             reopen_memory_bytes: Vec::new(),
             clients: clients.collect(),

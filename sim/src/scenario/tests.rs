@@ -133,7 +133,7 @@ fn errors_name_file_line_column_and_what_is_expected() {
         (
             "\"sync submitted\"",
             "\"sync begun\"",
-            "test.toml:17:10: nothing is called \"sync begun\"; `during` is \"ack\", \"write submitted\", \"write completed\"",
+            "test.toml:17:10: nothing is called \"sync begun\"; `during` is \"ack\", \"abandoned\", \"write submitted\", \"write completed\"",
         ),
         (
             "\"client-0\"",
