@@ -219,6 +219,12 @@ pub const PLANTED: &[Planted] = &[
         mechanism: "the manifest states the log durable up to its end, and not up to what was synced",
     },
     Planted {
+        name: "synced-sector-rewritten",
+        number: 0,
+        family: "crash",
+        mechanism: "what is appended behind a synced record goes into the same sector",
+    },
+    Planted {
         name: "transaction-reads-unchecked",
         number: 0,
         family: "crash",

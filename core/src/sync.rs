@@ -3,6 +3,11 @@
 pub use std::sync::atomic;
 pub use std::sync::{Arc, OnceLock, Weak};
 
+/// Whether a panic unwinds this thread.
+pub fn is_unwinding() -> bool {
+    std::thread::panicking()
+}
+
 /// A mutual exclusion lock. A panic while it is held ends the database's use: the next `lock` panics too.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);

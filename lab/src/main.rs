@@ -77,7 +77,7 @@ fn main() -> ExitCode {
                 .to_owned(),
         ))
     };
-    match result {
+    match result.and_then(|verdict| output::finish_stdout().map(|()| verdict)) {
         Ok(Verdict::Clean) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::from(1),
         Ok(Verdict::Interrupted) => ExitCode::from(interrupt::EXIT_CODE),

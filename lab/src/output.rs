@@ -4,10 +4,11 @@ use crate::Misuse;
 use crate::run::WITHOUT_MADSIM;
 use ironleaf_sim::runner::HAS_MADSIM;
 use ironleaf_sim::scenario::{Expectation, Scenario};
-use std::fmt::Arguments;
-use std::fs::OpenOptions;
-use std::io::{Write as _, stderr, stdout};
+use std::fmt::{Arguments, Display};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _, stderr, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Prints a line. A reader that has gone away, such as `head`, ends neither the command nor what it still has to do.
@@ -32,7 +33,27 @@ pub fn say(line: Arguments<'_>) {
     if STDOUT_IS_TAKEN.load(Relaxed) {
         return complain(line);
     }
-    let _ = writeln!(stdout(), "{line}");
+    note_stdout(writeln!(stdout(), "{line}"));
+}
+
+/// Why standard output could not be written, apart from a reader that has gone away.
+static STDOUT_ERROR: OnceLock<String> = OnceLock::new();
+
+fn note_stdout(outcome: std::io::Result<()>) {
+    if let Err(error) = outcome.and_then(|()| stdout().flush())
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _ = STDOUT_ERROR.set(error.to_string());
+    }
+}
+
+/// An error if what was printed did not get where it was to go.
+pub fn finish_stdout() -> Result<(), Misuse> {
+    note_stdout(Ok(()));
+    match STDOUT_ERROR.get() {
+        None => Ok(()),
+        Some(error) => Err(Misuse(format!("cannot write to standard output: {error}"))),
+    }
 }
 
 /// See [`complain!`].
@@ -66,7 +87,7 @@ impl JsonTarget {
     pub fn write(&self, text: &str) -> Result<(), Misuse> {
         match self {
             Self::Stdout => {
-                let _ = stdout().write_all(text.as_bytes());
+                note_stdout(stdout().write_all(text.as_bytes()));
                 Ok(())
             }
             Self::File(file) => write_file(file, text),
@@ -82,10 +103,20 @@ pub fn replay_command(scenario: &Scenario) -> &'static str {
     }
 }
 
+/// The longest scenario that is read. Those that campaigns write are a thousandth of it.
+const SCENARIO_BYTES_MAX: u64 = 64 << 20;
+
 /// Reads a scenario.
 pub fn read_scenario(file: &Path) -> Result<Scenario, Misuse> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Misuse(format!("cannot read the scenario {}: {error}", file.display())))?;
+    let cannot_read =
+        |error: &dyn Display| Misuse(format!("cannot read the scenario {}: {error}", file.display()));
+    let mut text = String::new();
+    let opened = File::open(file).map_err(|error| cannot_read(&error))?;
+    // Whatever is read must have an end.
+    opened.take(SCENARIO_BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| cannot_read(&error))?;
+    if text.len() as u64 > SCENARIO_BYTES_MAX {
+        return Err(cannot_read(&format_args!("it is longer than {SCENARIO_BYTES_MAX} bytes")));
+    }
     let scenario = Scenario::from_toml(&file.display().to_string(), &text)?;
     if scenario.madsim.is_some() && !HAS_MADSIM {
         return Err(Misuse(format!("{} runs under madsim: {WITHOUT_MADSIM}", file.display())));

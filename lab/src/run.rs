@@ -104,6 +104,7 @@ pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
         )));
     }
     let made_for_this = !arguments.report.exists();
+    interrupt::listen();
     writable(&arguments.report)?;
     let json = arguments.json.as_deref().map(JsonTarget::check).transpose().inspect_err(|_| {
         tidy(arguments, made_for_this);
@@ -111,7 +112,6 @@ pub fn run(arguments: &RunArguments) -> Result<Verdict, Misuse> {
     if matches!(json, Some(JsonTarget::Stdout)) {
         take_stdout();
     }
-    interrupt::listen();
     let time = match (arguments.time, &arguments.seeds) {
         (None, None) => Some(TIME_DEFAULT),
         (time, _) => time,

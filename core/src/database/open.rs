@@ -17,7 +17,7 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::tree::PageRef;
 use crate::wal::{
-    Log, LogPosition, RECORDS_START, RESERVE, Replay, SegmentHeader, may_be_leaving, prepare_segment,
+    Leaving, Log, LogPosition, RECORDS_START, RESERVE, Replay, SegmentHeader, leaving, prepare_segment,
     segment_name, segment_slot,
 };
 use arc_swap::ArcSwap;
@@ -145,7 +145,12 @@ impl Opening {
                 ),
             ));
         }
-        for name in names {
+        if names.iter().any(|name| name == MANIFEST_NEW) {
+            // It goes first, and for good: by the segments beside it it is known as ours.
+            self.env.disk.remove(&self.path.join(MANIFEST_NEW)).await?;
+            self.env.disk.sync_dir(&self.path).await?;
+        }
+        for name in names.iter().filter(|name| *name != MANIFEST_NEW) {
             reached!("interrupted creation cleared");
             self.env.disk.remove(&self.path.join(name)).await?;
         }
@@ -171,17 +176,21 @@ impl Opening {
         if planted!("empty-manifest-is-new") {
             return Ok(());
         }
-        let has_content =
-            |name: &&String| [MANIFEST_NEW, RESERVE].contains(&&***name) || segment_slot(name).is_some();
-        for name in names.iter().filter(has_content) {
+        let mut has_segment = false;
+        for name in names.iter().filter(|name| *name == RESERVE || segment_slot(name).is_some()) {
             let file = self.env.disk.open(&self.path.join(name), OpenMode::Read).await?;
-            let is_ours = if name == MANIFEST_NEW {
-                ManifestState::may_be_leaving(&file).await?
-            } else {
-                may_be_leaving(&file).await?
-            };
-            if !is_ours {
-                return Err(self.foreign(name));
+            match leaving(&file).await? {
+                Leaving::Foreign => return Err(self.foreign(name)),
+                Leaving::Segment => has_segment = true,
+                Leaving::Nothing => {}
+            }
+        }
+        // A segment was durable before the manifest was begun, so a manifest beside one is ours, also if power loss
+        // destroyed the sector that it begins with.
+        if !has_segment && names.iter().any(|name| name == MANIFEST_NEW) {
+            let file = self.env.disk.open(&self.path.join(MANIFEST_NEW), OpenMode::Read).await?;
+            if !ManifestState::may_be_leaving(&file).await? {
+                return Err(self.foreign(MANIFEST_NEW));
             }
         }
         let has_pages = names.iter().any(|name| page_segment_id(name).is_some());

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, OnceLock};
+use crate::sync::{Arc, Mutex, OnceLock, is_unwinding};
 use crate::tree::{Attempt, PageId, PageRef, Pages};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -269,11 +269,41 @@ impl RootVersion {
 
 impl Drop for RootVersion {
     fn drop(&mut self) {
+        if is_unwinding() {
+            // A second panic would take the process along. What is not freed now is freed by the next open.
+            return;
+        }
         // A loop and not recursion: a snapshot may have kept a long chain of roots.
         let mut next = self.newer.take();
         while let Some((newer, retired)) = next {
             self.store.release(std::mem::take(&mut retired.lock()));
             next = Arc::into_inner(newer).and_then(|mut root| root.newer.take());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::os;
+
+    /// Where a page is released twice there is one panic, which a caller can catch, and not a second one while the
+    /// first unwinds, which ends the process.
+    #[tokio::test]
+    #[should_panic(expected = "a page is released once")]
+    async fn roots_that_go_while_a_panic_unwinds_do_not_panic_too() {
+        let env = os::environment().expect("a runtime");
+        let mut table = PageTable::default();
+        table.add_segment(0, 100);
+        let page = table.allocate();
+        table.install(page, Location { segment: 0, offset: 0, len: 100 });
+        let store = Arc::new(PageStore::new(env, Path::new("nowhere"), [0; 16], table, (0, 1)));
+        let old_root = |retired| {
+            let old = RootVersion::new(store.clone(), None, Lsn(0));
+            old.succeed(RootVersion::new(store.clone(), None, Lsn(1)), retired);
+            old
+        };
+        let _goes_while_unwinding = old_root(vec![page]);
+        drop(old_root(vec![page, page]));
     }
 }

@@ -15,6 +15,6 @@ mod reserve;
 mod segment;
 
 pub(crate) use log::{Log, LogPosition, Room, prepare_segment};
-pub(crate) use replay::{Replay, may_be_leaving};
+pub(crate) use replay::{Leaving, Replay, leaving};
 pub(crate) use reserve::RESERVE;
 pub(crate) use segment::{RECORDS_START, Segment, SegmentHeader, segment_name, segment_slot};

@@ -9,7 +9,7 @@ use crate::checkpoint::{MANIFEST, ManifestState};
 use crate::env::{Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
-use crate::record::{self, Header, RecordReader, record_bytes};
+use crate::record::{Header, RecordReader, record_bytes};
 use crate::sync::Arc;
 use std::path::Path;
 
@@ -217,8 +217,39 @@ async fn read_header(file: &Arc<dyn File>, slot: u64) -> Result<Option<SegmentHe
     })
 }
 
-/// Whether a file that is called like a segment can be the leaving of an interrupted creation: nothing in it yet, or
-/// what a segment begins with.
-pub(crate) async fn may_be_leaving(file: &Arc<dyn File>) -> Result<bool> {
-    record::is_unused_or_begins_with(file, MAGIC).await
+/// What a file that is called like a segment can be the leaving of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// A segment: it begins like one.
+    Segment,
+    /// A segment into which nothing has been written yet, or of whose header power loss destroyed one sector and did
+    /// not keep the other.
+    Nothing,
+    /// Something else.
+    Foreign,
+}
+
+/// Looks at a file that is called like a segment.
+pub(crate) async fn leaving(file: &Arc<dyn File>) -> Result<Leaving> {
+    let len = file.len().await?;
+    let sectors = file.read_at(0, len.min(RECORDS_START) as usize).await?;
+    if sectors.chunks(SECTOR_BYTES as usize).any(|sector| sector.starts_with(&MAGIC)) {
+        return Ok(Leaving::Segment);
+    }
+    let is_unused = sectors.iter().take(MAGIC.len()).all(|byte| *byte == 0);
+    let is_nothing = is_unused || (len >= RECORDS_START && is_zero(file, SECTOR_BYTES, len).await?);
+    Ok(if is_nothing { Leaving::Nothing } else { Leaving::Foreign })
+}
+
+async fn is_zero(file: &Arc<dyn File>, from: u64, to: u64) -> Result<bool> {
+    const PIECE_BYTES: u64 = 64 << 10;
+    let mut at = from;
+    while at < to {
+        let end = to.min(at + PIECE_BYTES);
+        if file.read_at(at, (end - at) as usize).await?.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at = end;
+    }
+    Ok(true)
 }

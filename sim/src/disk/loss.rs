@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The classes of outcome, by pick at the choice "class"; the names are those of [`Machine::losses`].
 ///
 /// [`Machine::losses`]: crate::machine::Machine::losses
-pub const CLASSES: [&str; 12] = [
+pub const CLASSES: [&str; 13] = [
     "kept_all",
     "dropped_all",
     "one_dropped",
@@ -29,7 +29,11 @@ pub const CLASSES: [&str; 12] = [
     "lengths_dropped",
     "sectors_scattered",
     "in_flight_dropped",
+    "sector_destroyed",
 ];
+
+/// What a sector holds that power loss has destroyed: neither what was written nor what had been there.
+const DESTROYED: [u8; super::content::SECTOR_BYTES as usize] = [0xa5; super::content::SECTOR_BYTES as usize];
 
 /// What a power loss did, for digest and trace.
 pub(crate) struct Struck {
@@ -66,6 +70,8 @@ struct Unit {
     kept: bool,
     /// Which sectors are kept, where a write is kept in part.
     torn: Option<Vec<bool>>,
+    /// Which sector was being written when the power went, and is destroyed.
+    destroyed: Option<usize>,
 }
 
 /// Decides what is kept of everything pending, and makes that the state of the disk.
@@ -96,8 +102,12 @@ pub(super) fn strike(state: &mut VolumeState, choices: &Choices, traced: bool) -
         }
     }
     count(state, class, &units, &changed);
-    let kept: Vec<u8> =
-        units.iter().map(|unit| u8::from(unit.kept) + 2 * u8::from(unit.torn.is_some())).collect();
+    let kept: Vec<u8> = units
+        .iter()
+        .map(|unit| {
+            u8::from(unit.kept) + 2 * u8::from(unit.torn.is_some()) + 4 * u8::from(unit.destroyed.is_some())
+        })
+        .collect();
     let lines = if traced { describe(&units, &places) } else { Vec::new() };
     Struck { class, kept: xxh3_64(&kept), lines }
 }
@@ -178,6 +188,7 @@ fn units_of(places: &[Place]) -> Vec<Unit> {
                         in_flight,
                         kept: true,
                         torn: None,
+                        destroyed: None,
                     });
                 }
             }
@@ -194,6 +205,7 @@ fn units_of(places: &[Place]) -> Vec<Unit> {
                         in_flight,
                         kept: true,
                         torn: None,
+                        destroyed: None,
                     });
                 }
             }
@@ -250,6 +262,14 @@ fn decide(class: u64, units: &mut [Unit], places: &[Place], choices: &Choices) {
             }
         }
         11 => keep(units, |unit| !unit.in_flight),
+        12 => {
+            let mut written: Vec<&mut Unit> =
+                units.iter_mut().filter(|unit| unit.kind == UnitKind::Data).collect();
+            if !written.is_empty() {
+                let at = back("drop", written.len());
+                written[at].destroyed = Some(pick(choices, "sector", written[at].sectors));
+            }
+        }
         _ => {}
     }
 }
@@ -304,6 +324,10 @@ impl Unit {
         self.torn = Some(kept.collect());
     }
 
+    fn is_whole(&self) -> bool {
+        self.kept && self.torn.is_none() && self.destroyed.is_none()
+    }
+
     fn keeps_sector(&self, sector: usize) -> bool {
         self.torn.as_ref().map_or(self.kept, |kept| kept[sector])
     }
@@ -336,7 +360,7 @@ fn settle_directory<'a>(directory: &Directory, units: impl Iterator<Item = &'a m
 /// Makes the kept changes of a file its state. Gives whether content or length, and whether the length, differs from
 /// what the process saw.
 fn settle_file(state: &mut FileState, units: &[&Unit]) -> (bool, bool) {
-    if !state.diverged && units.iter().all(|unit| unit.kept && unit.torn.is_none()) {
+    if !state.diverged && units.iter().all(|unit| unit.is_whole()) {
         if !units.is_empty() {
             state.durable = state.current.clone();
             state.pending.clear();
@@ -393,6 +417,14 @@ fn kept_content(state: &FileState, units: &[&Unit]) -> Content {
             }
         }
     }
+    for unit in units {
+        if let (Some(at), FileChange::Data { offset, bytes }) =
+            (unit.destroyed, &state.pending[unit.event].change)
+        {
+            let sector = sectors(*offset, bytes.len()).start + at as u64;
+            result.write(sector * super::content::SECTOR_BYTES, &DESTROYED);
+        }
+    }
     result.zero_from(result.len());
     result
 }
@@ -405,11 +437,14 @@ fn part_in_sector(offset: u64, bytes: &[u8], sector: u64) -> (u64, &[u8]) {
 }
 
 fn describe(units: &[Unit], places: &[Place]) -> Vec<String> {
-    let lost = units.iter().filter(|unit| !unit.kept || unit.torn.is_some());
+    let lost = units.iter().filter(|unit| !unit.is_whole());
     lost.map(|unit| {
         let place = &places[unit.place];
         let what = match (unit.kind, &unit.torn) {
-            (UnitKind::Data, None) => "loses data".to_owned(),
+            (UnitKind::Data, None) => match unit.destroyed {
+                None => "loses data".to_owned(),
+                Some(sector) => format!("has sector {sector} of data destroyed"),
+            },
             (UnitKind::Data, Some(kept)) => {
                 let kept: String = kept.iter().map(|kept| if *kept { '#' } else { '.' }).collect();
                 format!("keeps sectors {kept} of data")

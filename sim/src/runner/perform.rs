@@ -6,7 +6,7 @@ use ironleaf_model::{Answer, Contents, Held, Operation, Outcome, Read, Sample};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::pin::pin;
 use std::task::Poll;
 
@@ -156,7 +156,7 @@ async fn answer(view: View<'_>, read: &Read) -> Result<Answer, Error> {
     }
 }
 
-/// Entries after which the scan of a snapshot is put away and gone on with from its cursor.
+/// Entries after which a scan is broken off; that of a snapshot is put away, and gone on with from its cursor.
 const PIECE: usize = 3;
 
 async fn entries(
@@ -166,12 +166,29 @@ async fn entries(
     limit: usize,
     is_reverse: bool,
 ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-    let resumed_on = match &view {
-        View::Snapshot(snapshot) => Some(*snapshot),
-        _ => None,
+    let (resumed_on, is_visited) = match &view {
+        View::Snapshot(snapshot) => (Some(*snapshot), false),
+        View::Present(_) => (None, true),
+        View::Transaction(_) => (None, false),
     };
     let mut scan = on!(view, |it| if is_reverse { it.scan_reverse(key, range) } else { it.scan(key, range) });
     let mut entries = Vec::new();
+    // Broken off after every few entries, and gone on with.
+    while is_visited && entries.len() < limit {
+        let before = entries.len();
+        scan.for_each(|name, value| {
+            entries.push((name.to_vec(), value.to_vec()));
+            if entries.len() == limit || entries.len() - before == PIECE {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .await?;
+        if entries.len() - before < PIECE {
+            return Ok(entries);
+        }
+    }
     while entries.len() < limit
         && let Some(entry) = scan.next().await?
     {
