@@ -33,7 +33,8 @@ pub const CLASSES: [&str; 13] = [
 ];
 
 /// What a sector holds that power loss has destroyed: neither what was written nor what had been there.
-const DESTROYED: [u8; super::content::SECTOR_BYTES as usize] = [0xa5; super::content::SECTOR_BYTES as usize];
+pub(super) const DESTROYED: [u8; super::content::SECTOR_BYTES as usize] =
+    [0xa5; super::content::SECTOR_BYTES as usize];
 
 /// What a power loss did, for digest and trace.
 pub(crate) struct Struck {

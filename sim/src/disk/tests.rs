@@ -3,6 +3,7 @@
 //! A test writes files in one life, takes the power away with a chosen class of outcome, and looks at what the next
 //! life finds.
 
+use super::loss::DESTROYED;
 use super::{CLASSES, Fault, Faults};
 use crate::choices::{ChoiceName, Choices, Deviation, Site, Source};
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
@@ -153,8 +154,19 @@ fn synced_data_is_never_lost_whatever_the_choices() {
         let content = files.get("log").unwrap();
         assert_eq!(content.len(), 3000, "seed {seed}");
         assert!(content[..1024].iter().chain(&content[2560..]).all(|byte| *byte == 7), "seed {seed}");
-        assert!(content[1024..2524].iter().all(|byte| matches!(byte, 7 | 9)), "seed {seed}");
+        let is_possible = |byte: &u8| matches!(byte, 7 | 9) || *byte == DESTROYED[0];
+        assert!(content[1024..2524].iter().all(is_possible), "seed {seed}");
     }
+}
+
+#[test]
+fn a_sector_that_is_written_can_be_destroyed_with_what_was_synced_in_it() {
+    let files = after_power_loss(class("sector_destroyed", &[("sector", "machine", 1)]), |env| async move {
+        let file = durable(&env, "log", &[7; 2048]).await?;
+        file.write_at(500, filled(9, 600)).await
+    });
+    let expected = [&[7; 500][..], &[9; 12], &DESTROYED, &[9; 76], &[7; 948]].concat();
+    assert_eq!(files.get("log"), Some(&expected[..]));
 }
 
 #[test]
@@ -287,12 +299,22 @@ fn a_write_tears_at_sector_boundaries_only() {
         for (start, end) in [(300, 512), (512, 1024), (1024, 1536), (1536, 2048), (2048, 2300)] {
             let part = &content[start..end];
             assert!(part.iter().all(|byte| *byte == part[0]), "seed {seed} tears inside a sector");
-            shape.push(if part[0] == 1 { '#' } else { '.' });
+            shape.push(match part[0] {
+                0 => '.',
+                1 => '#',
+                _ => 'x',
+            });
         }
-        assert!(content[..300].iter().chain(&content[2300..]).all(|byte| *byte == 0));
+        assert!(content[2560..].iter().all(|byte| *byte == 0));
+        let around = [content[..300].to_vec(), content[2300..2560].to_vec()];
+        for (part, own) in around.iter().zip([0, 4]) {
+            let is_destroyed = shape.as_bytes()[own] == b'x';
+            let expected = if is_destroyed { DESTROYED[0] } else { 0 };
+            assert!(part.iter().all(|byte| *byte == expected), "seed {seed} touches what was not written");
+        }
         shapes.insert(shape);
     }
-    for shape in ["#####", ".....", "#....", "####.", "....#", ".####", "##.##"] {
+    for shape in ["#####", ".....", "#....", "####.", "....#", ".####", "##.##", "##x##"] {
         assert!(shapes.contains(shape), "{shape} is missing among {shapes:?}");
     }
 }
