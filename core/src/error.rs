@@ -77,6 +77,11 @@ impl Error {
         self.source.as_ref().is_some_and(is_read)
     }
 
+    /// Whether something stored cannot be had: it is damaged, or the medium does not give it.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.kind == ErrorKind::Corruption || self.is_failed_read()
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }

@@ -55,6 +55,7 @@ mod options;
 mod page;
 mod prefetch;
 mod record;
+mod salvage;
 mod sync;
 mod tree;
 mod wal;

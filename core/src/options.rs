@@ -19,6 +19,10 @@ pub enum Durability {
 pub struct Options {
     /// Create the database if the directory is missing or empty. Default: true.
     pub create_if_missing: bool,
+    /// For [`open_read_only`](crate::Database::open_read_only): pass over a damaged end of the log and damaged edits of the
+    /// manifest, and show the newest state before them; [`left_out`](crate::Database::left_out) says what was passed
+    /// over. Default: false, damage is refused. A writing open refuses this.
+    pub salvage: bool,
     /// The level of commits that do not name one. Default: `Synced`.
     pub durability: Durability,
     /// Memory for memtables and cached pages together, in bytes. Half of it is for pages, a quarter for each of the
@@ -47,6 +51,7 @@ impl Default for Options {
             page_bytes: 8 << 10,
             page_segment_bytes: 64 << 20,
             page_files_max: 128,
+            salvage: false,
             value_bytes_max: VALUE_BYTES_LIMIT,
         }
     }

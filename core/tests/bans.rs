@@ -85,7 +85,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("tokio::net", &["env/os/"]),
     ("std::fs", &["env/os/"]),
     ("std::net", &["env/os/"]),
-    ("std::thread", &["env/os/"]),
+    ("std::thread", &["env/os/", "sync.rs"]),
     ("std::process", &[]),
     ("std::env", &[]),
     ("std::sync", &["sync.rs", "lab.rs", "env/os/"]),

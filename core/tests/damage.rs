@@ -270,3 +270,92 @@ fn a_shortened_log_segment_is_damage_and_not_an_early_end() {
         assert!(is_untouched(&cut, &files(&path)), "a refused open changed a file");
     }
 }
+
+/// Everything that is given when whatever cannot be read is skipped, and whether something was.
+fn read_what_can_be_read(db: &Database, case: &str) -> (State, bool) {
+    let (mut state, mut has_skipped) = (State::new(), false);
+    let mut keys = db.keys("");
+    loop {
+        match keys.next() {
+            None => break,
+            Some(Ok((key, _))) => {
+                drop(state.insert(String::from_utf8(key).expect("as written"), BTreeMap::new()))
+            }
+            Some(Err(error)) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{case}: {error}");
+                assert!(
+                    keys.skip_damage().expect("the files can be read"),
+                    "{case}: nothing to skip: {error}"
+                );
+                has_skipped = true;
+            }
+        }
+    }
+    for (key, entries) in &mut state {
+        for is_reverse in [false, true] {
+            let mut scan = if is_reverse { db.scan_reverse(key, ..) } else { db.scan(key, ..) };
+            let mut given = BTreeMap::new();
+            loop {
+                match scan.next() {
+                    None => break,
+                    Some(Ok((name, value))) => {
+                        assert_eq!(given.insert(name, value), None, "{case}: a name is given twice");
+                    }
+                    Some(Err(error)) => {
+                        assert_eq!(error.kind(), ErrorKind::Corruption, "{case}: {error}");
+                        assert!(scan.skip_damage().expect("the files can be read"), "{case}: {error}");
+                        has_skipped = true;
+                    }
+                }
+            }
+            assert!(!is_reverse || given == *entries, "{case}: the two directions of {key} differ");
+            *entries = given;
+        }
+    }
+    (state, has_skipped)
+}
+
+#[test]
+fn what_salvage_shows_was_so_at_one_position_and_it_says_what_it_left_out() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let (states, left) = make(&dir.path().join("base"), &mut numbers);
+    let (mut rescued, mut skipped, mut shown) = (0, 0, 0);
+    for trial in 0..200 {
+        let path = dir.path().join(format!("{trial}"));
+        let mut files_now = left[trial % 2].clone();
+        let name = files_now.keys().nth(trial / 2 % files_now.len()).expect("there are files").clone();
+        damage(&mut files_now, &name, &mut numbers);
+        write(&path, &files_now);
+        let case = format!("trial {trial}, {name}");
+        let refused = Database::open_read_only(&path, small()).err().map(|error| error.kind());
+        let options = Options { salvage: true, ..small() };
+        if let Ok(db) = Database::open_read_only(&path, options) {
+            let (state, has_skipped) = read_what_can_be_read(&db, &case);
+            let is_part_of = |whole: &State| {
+                state.iter().all(|(key, entries)| {
+                    let known = whole.get(key);
+                    entries.iter().all(|(name, value)| known.and_then(|known| known.get(name)) == Some(value))
+                })
+            };
+            assert!(states.iter().rev().any(is_part_of), "{case}: what is shown never was");
+            let has_left_out = !db.left_out().is_empty();
+            assert_eq!(has_left_out, refused.is_some(), "{case}: {:?}", db.left_out());
+            if !has_skipped {
+                assert!(states.contains(&state), "{case}: something is missing, and nobody says so");
+            }
+            rescued += usize::from(has_left_out);
+            skipped += usize::from(has_skipped);
+            shown += usize::from(has_left_out && state.values().map(BTreeMap::len).sum::<usize>() > 100);
+            db.close().expect("there is nothing to write");
+        } else {
+            assert!(refused.is_some(), "{case}: salvage refuses what is not damaged");
+        }
+        assert!(files(&path) == files_now, "{case}: looking changed something");
+        std::fs::remove_dir_all(&path).expect("a copy goes");
+    }
+    assert!(rescued > 10 && skipped > 10 && shown > 5, "{rescued} rescued, {skipped} skipped, {shown} shown");
+    let options = Options { salvage: true, ..small() };
+    let error = Database::open(dir.path().join("base"), options).expect_err("a writing open");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+}

@@ -2,7 +2,7 @@
 
 use super::runtime::Runtime;
 use super::{Keys, Scan, Snapshot, Transaction};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::{Commit, Cursor, Durability, Kind, Lsn, Metrics, NameRange, Options, Report, WriteBatch};
 use std::fmt;
 use std::path::Path;
@@ -193,6 +193,12 @@ impl Database {
     /// Makes everything durable that was committed before the call; returns the position up to which that is so.
     pub fn flush(&self) -> Result<Lsn> {
         self.runtime.wait(self.database.flush())
+    }
+
+    /// The damage that was passed over to open it; see [`crate::Database::left_out`].
+    #[must_use]
+    pub fn left_out(&self) -> &[Error] {
+        self.database.left_out()
     }
 
     /// Writes everything that was committed before the call into pages.

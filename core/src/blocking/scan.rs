@@ -28,6 +28,11 @@ impl Scan {
         self.runtime.wait(self.scan.for_each(visit))
     }
 
+    /// Goes on behind what cannot be read; see [`crate::Scan::skip_damage`].
+    pub fn skip_damage(&mut self) -> Result<bool> {
+        self.runtime.wait(self.scan.skip_damage())
+    }
+
     /// Where the scan is.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
@@ -58,6 +63,11 @@ impl fmt::Debug for Keys {
 impl Keys {
     pub(super) fn new(keys: crate::Keys, runtime: Runtime) -> Self {
         Self { keys, runtime }
+    }
+
+    /// Goes on behind the keys that cannot be read; see [`crate::Keys::skip_damage`].
+    pub fn skip_damage(&mut self) -> Result<bool> {
+        self.runtime.wait(self.keys.skip_damage())
     }
 }
 

@@ -23,6 +23,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::page::Location;
 use crate::record::{self, Binding, RecordReader};
+use crate::salvage::Salvage;
 use crate::sync::Arc;
 use crate::tree::{PageId, PageRef};
 use crate::wal::LogPosition;
@@ -173,17 +174,18 @@ impl ManifestState {
         self.pages.values().map(|location| location.segment).collect()
     }
 
-    /// Reads the manifest in `directory`; `None` if there is none. Writes nothing.
-    pub(crate) async fn read(env: &Env, directory: &Path) -> Result<Option<Self>> {
+    /// Reads the manifest in `directory`; `None` if there is none. Writes nothing. Where edits are passed over it is the
+    /// state before them.
+    pub(crate) async fn read(env: &Env, directory: &Path, salvage: &mut Salvage) -> Result<Option<Self>> {
         let new = if planted!("new-manifest-considered") {
-            Self::read_file(env, &directory.join(MANIFEST_NEW)).await?
+            Self::read_file(env, &directory.join(MANIFEST_NEW), salvage).await?
         } else {
             None
         };
         if new.is_some() {
             return Ok(new);
         }
-        let read = Self::read_file(env, &directory.join(MANIFEST)).await;
+        let read = Self::read_file(env, &directory.join(MANIFEST), salvage).await;
         if planted!("empty-manifest-is-new") && read.is_err() {
             return Ok(None);
         }
@@ -195,7 +197,7 @@ impl ManifestState {
         record::is_unused_or_begins_with(file, MAGIC).await
     }
 
-    async fn read_file(env: &Env, path: &Path) -> Result<Option<Self>> {
+    async fn read_file(env: &Env, path: &Path, salvage: &mut Salvage) -> Result<Option<Self>> {
         let file = match env.disk.open(path, OpenMode::Read).await {
             Ok(file) => file,
             Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
@@ -226,16 +228,14 @@ impl ManifestState {
         }
         let behind =
             reader.find_from(offset, |header| next.is_none_or(|next| header.sequence >= next)).await?;
-        match (next, behind) {
-            (None, _) => Err(Error::corruption(path.display(), offset, "the first edit", "no valid record")),
-            (Some(next), Some((_, later))) => Err(Error::corruption(
-                path.display(),
-                offset,
-                format!("edit {next} (edit {} stands behind it)", later.sequence),
-                "no valid record",
-            )),
-            (Some(_), None) => Ok(Some(state)),
+        let Some(next) = next else {
+            return Err(Error::corruption(path.display(), offset, "the first edit", "no valid record"));
+        };
+        if let Some((_, later)) = behind {
+            let expected = format!("edit {next} (edit {} stands behind it)", later.sequence);
+            salvage.pass_over(Error::corruption(path.display(), offset, expected, "no valid record"))?;
         }
+        Ok(Some(state))
     }
 }
 

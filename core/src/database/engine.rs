@@ -34,6 +34,8 @@ pub(crate) struct Engine {
     pub(crate) is_closed: AtomicBool,
     /// Opened for reading: nothing is ever written, and no background task runs.
     pub(crate) is_read_only: bool,
+    /// The damage that was passed over to open it.
+    pub(crate) left_out: Vec<Error>,
 }
 
 /// The layers that a read looks through, newest first. What all of them say together is one state: the active

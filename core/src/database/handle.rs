@@ -11,7 +11,7 @@ use super::types::{Commit, Kind, Metrics, Report};
 use crate::batch::WriteBatch;
 use crate::checkpoint::Command;
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
@@ -71,7 +71,7 @@ impl Database {
     ///
     /// The log is replayed into memory only, within half of `memory_bytes`. A damaged or missing page gives
     /// `Corruption` to the reads that need it, and the rest stays readable; a damaged manifest or log is refused, as by
-    /// [`open`](Self::open). Every commit, [`flush`](Self::flush) and [`checkpoint`](Self::checkpoint) gives `ReadOnly`.
+    /// [`open`](Self::open), unless [`Options::salvage`] is set. Every commit, [`flush`](Self::flush) and [`checkpoint`](Self::checkpoint) gives `ReadOnly`.
     /// What is shown is not promised to be durable: a writing open may, after a power loss, recover less.
     ///
     /// The directory is held as by a writer: there is one opener at a time, whatever it does.
@@ -89,6 +89,14 @@ impl Database {
     /// a tokio runtime.
     pub async fn open_path_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_read_only(crate::env::os::environment()?, path, Options::default()).await
+    }
+
+    /// The damage that a read-only open with [`Options::salvage`] passed over, in the order met: commits, or whole
+    /// checkpoints, that are not shown. Empty for every other open. A damaged page is not among them: the reads that
+    /// need it say so, and [`Scan::skip_damage`](crate::Scan::skip_damage) goes on behind it.
+    #[must_use]
+    pub fn left_out(&self) -> &[Error] {
+        &self.engine().left_out
     }
 
     fn engine(&self) -> &Arc<Engine> {

@@ -8,9 +8,9 @@ use super::types::Kind;
 use crate::catalog::{ObjectRecord, damaged_record};
 use crate::error::Result;
 use crate::memtable::Memtable;
-use crate::tree;
+use crate::tree::{self, Behind};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -23,6 +23,9 @@ pub struct Keys {
     edited: Option<(u64, VecDeque<Bytes>)>,
     is_done: bool,
     ready: VecDeque<(Vec<u8>, Kind)>,
+    /// The key that the last error was about, and those that were skipped for theirs.
+    failed: Option<Vec<u8>>,
+    skipped: BTreeSet<Vec<u8>>,
 }
 
 impl fmt::Debug for Keys {
@@ -35,7 +38,16 @@ impl Keys {
     pub(super) fn new(snapshot: Snapshot, prefix: &[u8]) -> Self {
         let prefix = prefix.to_vec();
         let from = Bound::Included(prefix.clone());
-        Self { snapshot, prefix, from, edited: None, is_done: false, ready: VecDeque::new() }
+        Self {
+            snapshot,
+            prefix,
+            from,
+            edited: None,
+            is_done: false,
+            ready: VecDeque::new(),
+            failed: None,
+            skipped: BTreeSet::new(),
+        }
     }
 
     /// The next key and what it holds; `None` at the end. After an error, or if its future is dropped, the next call
@@ -45,6 +57,34 @@ impl Keys {
             self.advance().await?;
         }
         Ok(self.ready.pop_front())
+    }
+
+    /// Goes on behind the keys that cannot be read, after an error that says so. `false` if everything on the way can be
+    /// read: the next call tries again.
+    ///
+    /// # Errors
+    /// Those of a read that are not about damage.
+    pub async fn skip_damage(&mut self) -> Result<bool> {
+        let engine = self.snapshot.engine();
+        engine.ensure_open()?;
+        let (state, _) = self.snapshot.state();
+        let behind = match state.root.catalog {
+            Some(catalog) => tree::behind_damage(&*engine.store, catalog, as_slice(&self.from)).await?,
+            None => Behind::NotDamaged,
+        };
+        let edited = self.edited.as_mut().map(|(_, edited)| edited);
+        match (behind, self.failed.take()) {
+            (Behind::NotDamaged, None) => return Ok(false),
+            (Behind::NotDamaged, Some(key)) => drop(self.skipped.insert(key)),
+            (Behind::At(bound), _) => {
+                if let Some(edited) = edited {
+                    edited.retain(|key| key[..] >= bound[..]);
+                }
+                self.from = Bound::Included(bound);
+            }
+            (Behind::End, _) => self.is_done = true,
+        }
+        Ok(true)
     }
 
     /// Gets ready what one leaf and the edits beside it hold: all of it, or nothing.
@@ -92,13 +132,24 @@ impl Keys {
                 let key = &edited[merged];
                 merged += 1;
                 stored.pop_front_if(|(stored, _)| *stored == key[..]);
-                if let (_, Some(kind)) = count(&engine.store, &state, snapshot.position(), key, &[]).await? {
+                if self.skipped.contains(&key[..]) {
+                    continue;
+                }
+                let counted = count(&engine.store, &state, snapshot.position(), key, &[]).await;
+                if let (_, Some(kind)) = counted.inspect_err(|_| self.failed = Some(key.to_vec()))? {
                     ready.push_back((key.to_vec(), kind));
                 }
             } else {
                 let Some((key, kind)) = stored.pop_front() else { break };
-                let kind = kind.map_err(|malformed| damaged_record(&key, malformed))?;
-                ready.push_back((key, kind));
+                match kind {
+                    Ok(kind) => ready.push_back((key, kind)),
+                    Err(_) if self.skipped.contains(&key) => {}
+                    Err(malformed) => {
+                        let error = damaged_record(&key, malformed);
+                        self.failed = Some(key);
+                        return Err(error);
+                    }
+                }
             }
         }
         edited.drain(..merged);

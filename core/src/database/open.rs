@@ -13,6 +13,7 @@ use crate::ids::Lsn;
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::page::{PageStore, PageTable, PageWriter, RootVersion, page_segment_id, page_segment_name};
+use crate::salvage::Salvage;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::tree::PageRef;
@@ -34,6 +35,10 @@ const LOCK_WAIT: Duration = Duration::from_millis(10);
 /// Opens the database in `path`.
 pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Running> {
     options.validate()?;
+    if options.salvage {
+        let message = "salvage is for read-only opens: use open_read_only";
+        return Err(Error::invalid_input(message));
+    }
     if path.as_os_str().is_empty() {
         return Err(Error::invalid_input("the path of the database is empty; name a directory"));
     }
@@ -117,7 +122,7 @@ struct Start {
 impl Opening {
     /// Everything up to a durable state. Nothing that the old state names is touched before that.
     async fn attempt(&self, names: &[String]) -> Result<Start> {
-        match ManifestState::read(&self.env, &self.path).await? {
+        match ManifestState::read(&self.env, &self.path, &mut Salvage::refusing()).await? {
             Some(state) => self.recover(state, names).await,
             None => self.create(names).await,
         }
@@ -216,7 +221,9 @@ impl Opening {
     }
 
     async fn recover(&self, state: ManifestState, names: &[String]) -> Result<Start> {
-        let mut replay = Replay::open(&self.env, &self.path, names, OpenMode::ReadWrite, &state).await?;
+        let mode = OpenMode::ReadWrite;
+        let mut salvage = Salvage::refusing();
+        let mut replay = Replay::open(&self.env, &self.path, names, mode, &state, &mut salvage).await?;
         let table = self.page_table(&state, names).await?;
         let store = self.page_store(state.database, table);
         let mut writer = self.page_writer(&store);
@@ -432,6 +439,7 @@ impl Opening {
             directory_lock: Mutex::new(Some(lock)),
             is_closed: AtomicBool::new(false),
             is_read_only: false,
+            left_out: Vec::new(),
             env: self.env,
             directory: self.path,
             options: self.options,

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::page::{PageTable, RootVersion, page_segment_name};
+use crate::salvage::Salvage;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::wal::{Log, RECORDS_START, Replay, Segment, SegmentHeader};
@@ -28,7 +29,8 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
     let lock = take_lock(&env, path).await?;
     let names = env.disk.list(path).await?;
     let opening = Opening { env, path: path.to_path_buf(), options };
-    let Some(state) = ManifestState::read(&opening.env, path).await? else {
+    let mut salvage = if opening.options.salvage { Salvage::passing_over() } else { Salvage::refusing() };
+    let Some(state) = ManifestState::read(&opening.env, path, &mut salvage).await? else {
         opening.refuse_foreign(&names).await?;
         return Err(Error::new(
             ErrorKind::NotFound,
@@ -37,7 +39,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
     };
     let store = opening.page_store(state.database, page_table(&opening, &state).await?);
     let seed = opening.env.random_u64();
-    let active = replay(&opening, &state, &names, seed).await?;
+    let active = replay(&opening, &state, &names, seed, &mut salvage).await?;
     let Opening { env, path, options } = opening;
     let root = RootVersion::new(store.clone(), state.catalog, state.lsn);
     // Nobody serves commands: whoever could send one is refused before.
@@ -59,6 +61,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
         directory_lock: Mutex::new(Some(lock)),
         is_closed: AtomicBool::new(false),
         is_read_only: true,
+        left_out: salvage.left_out,
         env,
         directory: path,
         options,
@@ -69,15 +72,29 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
 
 /// The commits that the log holds behind the pages. Half of the memory is for them, what a writing open has for its
 /// two memtables.
-async fn replay(opening: &Opening, state: &ManifestState, names: &[String], seed: u64) -> Result<Memtable> {
+async fn replay(
+    opening: &Opening,
+    state: &ManifestState,
+    names: &[String],
+    seed: u64,
+    salvage: &mut Salvage,
+) -> Result<Memtable> {
     let limit = opening.options.memory_bytes / 2;
     let memtable = Memtable::new(state.lsn, seed);
-    let mut replay = Replay::open(&opening.env, &opening.path, names, OpenMode::Read, state).await?;
-    while let Some(record) = replay.next().await? {
-        memtable.apply(record.lsn, &Bytes::from(record.payload)).map_err(|malformed| {
+    let mode = OpenMode::Read;
+    let mut replay = Replay::open(&opening.env, &opening.path, names, mode, state, salvage).await?;
+    loop {
+        // Where the log is damaged it ends: what is behind depends on what is not there.
+        let record = match replay.next().await {
+            Err(error) => return salvage.pass_over(error).map(|()| memtable),
+            Ok(None) => return Ok(memtable),
+            Ok(Some(record)) => record,
+        };
+        if let Err(malformed) = memtable.apply(record.lsn, &Bytes::from(record.payload)) {
             let place = format!("log record {}", record.lsn);
-            Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes")
-        })?;
+            let error = Error::corruption(place, malformed.offset as u64, malformed.expected, "other bytes");
+            return salvage.pass_over(error).map(|()| memtable);
+        }
         if memtable.bytes() > limit {
             return Err(Error::new(
                 ErrorKind::ResourceExhausted,
@@ -90,7 +107,6 @@ async fn replay(opening: &Opening, state: &ManifestState, names: &[String], seed
             ));
         }
     }
-    Ok(memtable)
 }
 
 /// The pages that the manifest names. A segment that is missing is noticed when a page of it is read.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::ids::Lsn;
 use crate::memtable::{Base, FieldRef, Presence};
 use crate::options::check_names;
-use crate::tree::{self, PageRef};
+use crate::tree::{self, Behind, PageRef};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -126,6 +126,50 @@ impl Scan {
         Ok(())
     }
 
+    /// Goes on behind what cannot be read, after an error that says so. What later writes have put there is given all
+    /// the same, as far as it is in memory. `false` if everything on the way can be read: the next call tries again.
+    ///
+    /// # Errors
+    /// Those of a read that are not about damage.
+    pub async fn skip_damage(&mut self) -> Result<bool> {
+        let snapshot = self.snapshot.clone();
+        let engine = snapshot.engine();
+        engine.ensure_open()?;
+        let (state, version) = snapshot.state();
+        let mut layers = match self.make_layers(&state, version).await {
+            Ok(layers) => layers,
+            Err(error) if error.is_damage() => {
+                let edits = self.edits(&state);
+                self.layers = Some(Layers { version, edits, next_edit: 0, base: BaseEntries::None });
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        };
+        let behind = match &layers.base {
+            BaseEntries::None => Behind::NotDamaged,
+            BaseEntries::Inline(kind, body) if catalog::entries(*kind, body).all(|entry| entry.is_ok()) => {
+                Behind::NotDamaged
+            }
+            BaseEntries::Inline(..) => Behind::End,
+            BaseEntries::Tree(root) => match self.direction {
+                Direction::Forward => {
+                    tree::behind_damage(&*engine.store, *root, as_slice(&self.from)).await?
+                }
+                Direction::Reverse => {
+                    tree::behind_damage_reverse(&*engine.store, *root, as_slice(&self.to)).await?
+                }
+            },
+        };
+        match (behind, self.direction) {
+            (Behind::NotDamaged, _) => return Ok(false),
+            (Behind::End, _) => layers.base = BaseEntries::None,
+            (Behind::At(bound), Direction::Forward) => self.from = Bound::Included(bound),
+            (Behind::At(bound), Direction::Reverse) => self.to = Bound::Excluded(bound),
+        }
+        self.layers = Some(layers);
+        Ok(true)
+    }
+
     /// Gives names and values, in order, of what one leaf and the edits beside it hold. `Break` stops the scan behind
     /// the entry that was given.
     async fn advance(
@@ -197,13 +241,20 @@ impl Scan {
         Ok(if has_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    async fn make_layers(&self, state: &ReadState, version: u64) -> Result<Layers> {
+    /// The edits that are left, in the order of the scan.
+    fn edits(&self, state: &ReadState) -> Vec<(u8, u32)> {
         let at = self.snapshot.position();
-        let engine = self.snapshot.engine();
         let mut edits = collect_edits(state, at, &self.key, &self.from, &self.to);
         if self.direction == Direction::Reverse {
             edits.reverse();
         }
+        edits
+    }
+
+    async fn make_layers(&self, state: &ReadState, version: u64) -> Result<Layers> {
+        let at = self.snapshot.position();
+        let engine = self.snapshot.engine();
+        let edits = self.edits(state);
         let record = base_record(&engine.store, state, at, &self.key).await?;
         let base = match &record {
             None => BaseEntries::None,

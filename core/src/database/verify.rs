@@ -29,6 +29,8 @@ struct Seen {
     objects: u64,
     entries: u64,
     is_catalog: bool,
+    /// A page could not be read: what is reached from it is not known.
+    has_unread: bool,
 }
 
 impl Seen {
@@ -104,6 +106,7 @@ impl Engine {
         let mut seen = Seen { is_catalog: true, ..Seen::default() };
         if let Some(catalog) = root.catalog {
             let verified = tree::verify(pages, catalog, &mut seen).await?;
+            seen.has_unread |= verified.has_unread;
             for problem in verified.findings {
                 seen.found("the catalog", problem);
             }
@@ -112,6 +115,7 @@ impl Engine {
         for (key, root, count, bytes) in std::mem::take(&mut seen.trees) {
             let place = format!("key \"{}\"", key.escape_ascii());
             let verified = tree::verify(pages, root, &mut seen).await?;
+            seen.has_unread |= verified.has_unread;
             let is_whole = verified.findings.is_empty();
             for problem in verified.findings {
                 seen.found(&place, problem);
@@ -137,6 +141,7 @@ impl Engine {
         let current: BTreeSet<PageId> = self.store.table.lock().current().map(|(id, _)| id).collect();
         let lost: Vec<_> = current.difference(&seen.pages).copied().collect();
         let unknown: Vec<_> = seen.pages.difference(&current).copied().collect();
+        let lost = if seen.has_unread { Vec::new() } else { lost };
         for id in lost {
             seen.found(id.to_string(), "it is in the page table, and nothing refers to it");
         }

@@ -3,7 +3,6 @@
 use super::BoxFuture;
 use crate::sync::Arc;
 use bytes::Bytes;
-use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,9 +69,7 @@ impl DiskError {
 
     /// Classifies an operating system error.
     pub fn from_io(operation: &'static str, path: impl Into<PathBuf>, error: io::Error) -> Self {
-        let too_many = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
         let kind = match error.kind() {
-            _ if too_many.contains(&error.raw_os_error()) => DiskErrorKind::TooManyFiles,
             io::ErrorKind::NotFound => DiskErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

@@ -10,7 +10,7 @@ use crate::ids::Lsn;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, OnceLock, is_unwinding};
-use crate::tree::{Attempt, PageId, PageRef, Pages};
+use crate::tree::{Attempt, PageId, PageRef, PageSource, Pages};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tokio::sync::Notify;
@@ -174,6 +174,12 @@ impl PageStore {
             self.cache.remove(id);
             table.release(id);
         }
+    }
+}
+
+impl PageSource for PageStore {
+    async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
+        PageStore::load(self, page).await
     }
 }
 

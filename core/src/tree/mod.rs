@@ -21,7 +21,7 @@ mod walk;
 pub use apply::{Edit, apply};
 pub use lookup::lookup;
 pub use pages::{Attempt, PageEditor, PageId, PageRef, PageSource, Pages};
-pub use scan::{scan_leaf, scan_leaf_reverse};
+pub use scan::{Behind, behind_damage, behind_damage_reverse, scan_leaf, scan_leaf_reverse};
 pub use walk::{Inspector, verify, walk};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reading entries in order, leaf by leaf.
 
-use super::pages::{Attempt, PageRef, Pages, check_level};
+use super::pages::{Attempt, PageRef, PageSource, Pages, check_level};
 use crate::error::Result;
 use crate::node::Node;
 use std::ops::{Bound, ControlFlow};
@@ -99,20 +99,95 @@ pub fn scan_leaf_reverse<P: Pages>(
             return Ok(Attempt::Done(LeafEnd { stopped, next }));
         }
         parent = Some(node.level());
-        let index = match to {
-            Bound::Unbounded => node.len() - 1,
-            Bound::Included(key) => node.child_for(key).0,
-            Bound::Excluded(key) => {
-                let index = node.child_for(key).0;
-                node.key(index, scratch);
-                // A child that starts at `key` holds nothing below it.
-                index - usize::from(index > 0 && scratch == key)
-            }
-        };
+        let index = last_child(&node, to, scratch);
         page = node.child(index);
         if index > 0 {
             lower_bound = Some((node, index));
         }
+    }
+}
+
+/// The child that holds the last of the keys up to `to`.
+fn last_child(branch: &Node, to: Bound<&[u8]>, scratch: &mut Vec<u8>) -> usize {
+    match to {
+        Bound::Unbounded => branch.len() - 1,
+        Bound::Included(key) => branch.child_for(key).0,
+        Bound::Excluded(key) => {
+            let index = branch.child_for(key).0;
+            branch.key(index, scratch);
+            // A child that starts at `key` holds nothing below it.
+            index - usize::from(index > 0 && scratch == key)
+        }
+    }
+}
+
+/// What lies behind a page that a scan cannot read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// Every page on the way to the scan's place can be read.
+    NotDamaged,
+    /// The tree ends with what cannot be read.
+    End,
+    /// It goes on here, as at [`LeafEnd::next`].
+    At(Vec<u8>),
+}
+
+/// Where a scan goes on that cannot read the leaf to which `from` routes, or a branch above it.
+///
+/// # Errors
+/// Those of `source` that are not about what is stored.
+pub async fn behind_damage<S: PageSource>(source: &S, root: PageRef, from: Bound<&[u8]>) -> Result<Behind> {
+    let key = match from {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    };
+    behind(source, root, |branch| {
+        let child = branch.child_for(key).0;
+        (child, Some(child + 1).filter(|next| *next < branch.len()))
+    })
+    .await
+}
+
+/// The same for a scan in reverse that cannot read the leaf to which `to` routes.
+///
+/// # Errors
+/// Those of `source` that are not about what is stored.
+pub async fn behind_damage_reverse<S: PageSource>(
+    source: &S,
+    root: PageRef,
+    to: Bound<&[u8]>,
+) -> Result<Behind> {
+    behind(source, root, |branch| {
+        let child = last_child(branch, to, &mut Vec::new());
+        (child, Some(child).filter(|child| *child > 0))
+    })
+    .await
+}
+
+/// `route` gives the child on the way, and which key of the branch bounds it on the side to which the scan goes.
+async fn behind<S: PageSource>(
+    source: &S,
+    root: PageRef,
+    route: impl Fn(&Node) -> (usize, Option<usize>),
+) -> Result<Behind> {
+    let (mut page, mut parent, mut bound) = (root, None, Behind::End);
+    loop {
+        let loaded = source.load(page).await;
+        let node = match loaded.and_then(|node| check_level(page, &node, parent).map(|()| node)) {
+            Err(error) if error.is_damage() => return Ok(bound),
+            loaded => loaded?,
+        };
+        if node.level() == 0 {
+            return Ok(Behind::NotDamaged);
+        }
+        parent = Some(node.level());
+        let (child, edge) = route(&node);
+        if let Some(edge) = edge {
+            let mut key = Vec::new();
+            node.key(edge, &mut key);
+            bound = Behind::At(key);
+        }
+        page = node.child(child);
     }
 }
 

@@ -56,6 +56,8 @@ pub trait Inspector: Send {
 pub struct Verified {
     /// What is wrong, each naming its page.
     pub findings: Vec<String>,
+    /// Whether a page could not be read, so that nobody knows what is below it.
+    pub has_unread: bool,
     /// Pages that were read.
     pub pages: u64,
     /// Entries in the leaves.
@@ -125,6 +127,7 @@ impl<I: Inspector> Verify<'_, I> {
             Ok(node) => node,
             Err(error) if error.kind() == ErrorKind::Corruption => {
                 self.verified.findings.push(format!("{}: {error}", page.id));
+                self.verified.has_unread = true;
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -132,6 +135,7 @@ impl<I: Inspector> Verify<'_, I> {
         self.verified.pages += 1;
         if let Err(error) = check_level(page, &node, parent) {
             self.verified.findings.push(error.to_string());
+            self.verified.has_unread = true;
             return Ok(());
         }
         if let Err(error) = interval.check(page, &node) {

@@ -10,6 +10,7 @@ use crate::env::{Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::record::{Header, RecordReader, record_bytes};
+use crate::salvage::Salvage;
 use crate::sync::Arc;
 use std::path::Path;
 
@@ -41,13 +42,14 @@ pub(crate) struct ReplayedRecord {
 
 impl Replay {
     /// Looks at the log files among `names` and gets ready to read what goes on behind `manifest`. With `mode` read-only
-    /// the files cannot be used for another log.
+    /// the files cannot be used for another log. Where the log's beginning is passed over there is nothing to read.
     pub(crate) async fn open(
         env: &Env,
         directory: &Path,
         names: &[String],
         mode: OpenMode,
         manifest: &ManifestState,
+        salvage: &mut Salvage,
     ) -> Result<Self> {
         let (epoch, start) = (manifest.epoch, manifest.log);
         let mut segments = Vec::new();
@@ -68,12 +70,12 @@ impl Replay {
             }
             let Some(header) = header else { continue };
             if header.manifest_edit > manifest.edit {
-                return Err(Error::corruption(
+                salvage.pass_over(Error::corruption(
                     MANIFEST,
                     0,
                     format!("edit {}, which {} knew durable", header.manifest_edit, segment_name(slot)),
                     format!("edit {} as the last", manifest.edit),
-                ));
+                ))?;
             }
             if header.index >= start.segment {
                 let len = file.len().await?;
@@ -81,19 +83,21 @@ impl Replay {
                 // A crash may take the length of a segment that was being made, but not of one that is in use.
                 if len < header.bytes && reader.find_from(RECORDS_START, |_| true).await?.is_some() {
                     let expected = format!("{} bytes", header.bytes);
-                    return Err(Error::corruption(segment_name(slot), len, expected, format!("{len} bytes")));
+                    let found = format!("{len} bytes");
+                    salvage.pass_over(Error::corruption(segment_name(slot), len, expected, found))?;
                 }
                 segments.push(Found { slot, header, reader });
             }
         }
         segments.sort_by_key(|found| found.header.index);
         if segments.first().map(|found| found.header.index) != Some(start.segment) {
-            return Err(Error::corruption(
+            salvage.pass_over(Error::corruption(
                 directory.join("log-*").display(),
                 0,
                 format!("segment {} of epoch {epoch}, which the manifest names", start.segment),
                 "none",
-            ));
+            ))?;
+            segments.clear();
         }
         Ok(Self {
             segments,
@@ -144,6 +148,9 @@ impl Replay {
 
     /// The next record, or `None` at the end of the log.
     pub(crate) async fn next(&mut self) -> Result<Option<ReplayedRecord>> {
+        if self.segments.is_empty() {
+            return Ok(None);
+        }
         let Some((segment, offset, header)) = self.locate().await? else {
             self.probe_for_damage().await?;
             return Ok(None);

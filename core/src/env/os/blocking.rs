@@ -1,6 +1,7 @@
 use super::lock::Hold;
-use crate::env::{BoxFuture, DiskError, DiskResult};
+use crate::env::{BoxFuture, DiskError, DiskErrorKind, DiskResult};
 use crate::sync::Arc;
+use rustix::io::Errno;
 use std::future::ready;
 use std::io;
 use std::path::PathBuf;
@@ -45,6 +46,14 @@ impl Call {
     }
 
     fn error(&self, error: io::Error) -> DiskError {
+        let is_too_many = |errno: &Errno| error.raw_os_error() == Some(errno.raw_os_error());
+        if [Errno::MFILE, Errno::NFILE].iter().any(is_too_many) {
+            let source = Some(Arc::new(error));
+            return DiskError {
+                source,
+                ..DiskError::new(DiskErrorKind::TooManyFiles, self.operation, &self.path)
+            };
+        }
         DiskError::from_io(self.operation, &self.path, error)
     }
 }
