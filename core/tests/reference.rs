@@ -1,7 +1,9 @@
-//! A table of options that says something else than the code sends its reader to an `InvalidInput`.
+//! Tables that say something else than the code send their readers astray: to an `InvalidInput`, to a metric that is not
+//! there, or past an error that nobody explained.
 #![expect(clippy::unwrap_used, reason = "a test fails where an operation does")]
 
-use ironleaf::Options;
+use ironleaf::{Metrics, Options};
+use std::collections::BTreeSet;
 
 const REFERENCE: &str = include_str!("../../docs/reference.md");
 
@@ -42,4 +44,42 @@ fn the_table_of_options_gives_the_defaults_and_limits_of_the_code() {
         assert!(!is_valid(max + step), "{name}: above {max}");
         assert!(min == 0 || !is_valid(min - step), "{name}: below {min}");
     }
+}
+
+/// The first cells of the rows of the table under `heading`, without their backquotes.
+fn rows_under(heading: &str) -> Vec<&'static str> {
+    let section = REFERENCE.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
+    let section = section.split("\n#").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    rows.map(|(name, _)| name).collect()
+}
+
+fn assert_same(table: &[&str], code: &BTreeSet<String>) {
+    let names: BTreeSet<String> = table.iter().map(ToString::to_string).collect();
+    assert_eq!(names, *code);
+    assert_eq!(names.len(), table.len(), "a row stands there twice: {table:?}");
+}
+
+#[test]
+fn the_table_of_metrics_has_a_row_for_each_field() {
+    let fields = format!("{:#?}", Metrics::default());
+    let fields = fields.lines().filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned()));
+    assert_same(&rows_under("Metrics"), &fields.collect());
+}
+
+#[test]
+fn the_table_of_errors_has_a_row_for_each_kind() {
+    let source = include_str!("../src/error.rs");
+    let (_, kinds) = source.split_once("pub enum ErrorKind {").unwrap();
+    let (kinds, _) = kinds.split_once("\n}").unwrap();
+    let kinds = kinds.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let kinds = kinds.filter(|line| !line.starts_with('/')).map(str::to_owned);
+    assert_same(&rows_under("Errors"), &kinds.collect());
+}
+
+#[test]
+fn the_table_of_options_has_a_row_for_each_field() {
+    let fields = format!("{:#?}", Options::default());
+    let fields = fields.lines().filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned()));
+    assert_same(&rows_under("Options"), &fields.collect());
 }
