@@ -1,5 +1,5 @@
 //! A program without `async` and without a runtime: `cargo run -p ironleaf --example blocking [DIRECTORY]`.
-#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "an example with threads of its own")]
+#![expect(clippy::print_stdout, reason = "an example shows what it read")]
 
 use ironleaf::Options;
 use ironleaf::blocking::Database;

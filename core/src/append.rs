@@ -3,8 +3,9 @@
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-const FIRST_BUCKET_BITS: u32 = 5;
-const BUCKETS: usize = 27;
+// A model has few elements, and they should fill a bucket all the same.
+const FIRST_BUCKET_BITS: u32 = if cfg!(ironleaf_loom) { 1 } else { 5 };
+const BUCKETS: usize = if cfg!(ironleaf_loom) { 6 } else { 27 };
 
 /// Append-only storage in buckets of doubling size. One writer pushes; readers index without a lock.
 ///
@@ -15,8 +16,8 @@ pub(crate) struct AppendVec<T> {
 }
 
 impl<T> AppendVec<T> {
-    pub(crate) const fn new() -> Self {
-        Self { buckets: [const { OnceLock::new() }; BUCKETS], len: AtomicU32::new(0) }
+    pub(crate) fn new() -> Self {
+        Self { buckets: std::array::from_fn(|_| OnceLock::new()), len: AtomicU32::new(0) }
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -30,7 +31,7 @@ impl<T> AppendVec<T> {
         let slots =
             self.buckets[bucket].get_or_init(|| (0..bucket_len(bucket)).map(|_| OnceLock::new()).collect());
         assert!(slots[offset].set(value).is_ok(), "one writer at a time");
-        self.len.store(index + 1, Ordering::Release);
+        self.len.store(index + 1, release_unless!("length-published-relaxed"));
         index
     }
 

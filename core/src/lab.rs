@@ -277,7 +277,7 @@ pub const fn planted_index(name: &str) -> usize {
     panic!("this bug is not in the table PLANTED")
 }
 
-const fn same(left: &str, right: &str) -> bool {
+pub(crate) const fn same(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     if left.len() != right.len() {
         return false;

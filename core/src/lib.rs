@@ -38,6 +38,12 @@
 
 #[macro_use]
 pub mod lab;
+#[cfg(ironleaf_loom)]
+#[macro_use]
+pub mod sabotage;
+#[cfg(not(ironleaf_loom))]
+#[macro_use]
+mod sabotage;
 
 mod append;
 mod batch;
@@ -50,6 +56,8 @@ pub mod env;
 mod error;
 mod ids;
 mod memtable;
+#[cfg(ironleaf_loom)]
+pub mod models;
 mod node;
 mod options;
 mod page;

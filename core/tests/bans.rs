@@ -88,7 +88,10 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("std::thread", &["env/os/", "sync.rs"]),
     ("std::process", &[]),
     ("std::env", &[]),
-    ("std::sync", &["sync.rs", "lab.rs", "env/os/"]),
+    ("std::sync", &["sync.rs", "sync/", "lab.rs", "env/os/"]),
+    ("arc_swap", &["sync/"]),
+    ("tokio::sync::Notify", &["sync/"]),
+    ("loom::", &["sync/"]),
 ];
 
 #[test]
@@ -120,7 +123,32 @@ fn the_machine_is_named_only_behind_the_seam() {
         }
     }
     assert!(trespasses.is_empty(), "use Env or crate::sync instead:\n{}", trespasses.join("\n"));
-    assert!(seen.contains("rustix::") && seen.contains("std::sync"), "the sources were not read: {files:?}");
+    for path in ["rustix::", "std::sync", "arc_swap", "tokio::sync::Notify", "loom::"] {
+        assert!(seen.contains(path), "{path} was not read in the sources: {files:?}");
+    }
+}
+
+/// A group of imports, or a name through its module, would get past [`RESERVED`].
+#[test]
+fn notifications_come_only_through_the_door() {
+    let sources = root().join("core/src");
+    let mut files = Vec::new();
+    source_files(&sources, &mut files);
+    let mut users = 0;
+    for file in &files {
+        let text = std::fs::read_to_string(file).expect("sources can be read");
+        let names =
+            |import: &str| text.lines().any(|line| line.starts_with(import) && line.contains("Notify"));
+        let is_door = file.starts_with(sources.join("sync"));
+        assert!(is_door || !names("use tokio::"), "{}: import Notify from crate::sync", file.display());
+        assert!(
+            is_door || !text.contains("sync::Notify::"),
+            "{}: import Notify from crate::sync",
+            file.display()
+        );
+        users += usize::from(names("use crate::sync::"));
+    }
+    assert!(users >= 3, "the log, the page store and the pace wait for notifications");
 }
 
 fn is_test_file(name: &str) -> bool {

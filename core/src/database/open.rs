@@ -15,13 +15,12 @@ use crate::options::Options;
 use crate::page::{PageStore, PageTable, PageWriter, RootVersion, page_segment_id, page_segment_name};
 use crate::salvage::Salvage;
 use crate::sync::atomic::AtomicBool;
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, ArcSwap, Mutex};
 use crate::tree::PageRef;
 use crate::wal::{
     Leaving, Log, LogPosition, RECORDS_START, RESERVE, Replay, SegmentHeader, leaving, prepare_segment,
     segment_name, segment_slot,
 };
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,8 @@
 //! runs, the active one may grow in proportion to its progress, so writers slow down instead of running into a wall.
 
 use crate::error::{Error, Result};
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use tokio::sync::Notify;
+use crate::sync::{Mutex, Notify};
 
 /// Steps in which a checkpoint gives the memory of a memtable to those who wait for it.
 const STEPS: usize = 512;

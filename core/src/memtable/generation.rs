@@ -152,6 +152,9 @@ impl Memtable {
     /// Applies an encoded batch at position `lsn` and makes it visible. One thread at a time, in order of positions.
     pub(crate) fn apply(&self, lsn: Lsn, payload: &Bytes) -> Result<(), Malformed> {
         let mut edits = 0;
+        if sabotaged!("position-shown-first") {
+            self.visible.store(lsn.0, Ordering::Release);
+        }
         for edit in batch::edits(payload) {
             let edit = edit?;
             edits += 1;
@@ -166,7 +169,7 @@ impl Memtable {
             self.objects.get(object).last_edit.store(lsn.0, Ordering::Release);
         }
         self.bytes.fetch_add(Self::batch_bytes(payload.len(), edits), Ordering::Relaxed);
-        self.visible.store(lsn.0, Ordering::Release);
+        self.visible.store(lsn.0, release_unless!("position-shown-relaxed"));
         Ok(())
     }
 
@@ -184,7 +187,7 @@ impl Memtable {
             event: object.events.load(Ordering::Relaxed),
             value,
         };
-        field.versions.store(self.versions.push(version), Ordering::Release);
+        field.versions.store(self.versions.push(version), release_unless!("version-linked-relaxed"));
     }
 
     fn push_event(&self, object: &Object, lsn: Lsn, kind: Option<Kind>) {

@@ -4,7 +4,8 @@ use crate::append::AppendVec;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 const EMPTY: u32 = u32::MAX;
-const FIRST_SLOTS: usize = 64;
+// A model has few nodes, and they should outgrow the first slots all the same.
+const FIRST_SLOTS: usize = if cfg!(ironleaf_loom) { 2 } else { 64 };
 
 /// What a table holds: something with a hash.
 pub(crate) trait Hashed {
@@ -69,10 +70,18 @@ impl<T: Hashed> Table<T> {
 
     fn grow(&self, capacity: usize) {
         let slots: Box<[AtomicU32]> = (0..capacity).map(|_| AtomicU32::new(EMPTY)).collect();
-        for index in 0..self.nodes.len() {
-            place(&slots, self.nodes.get(index).hash(), index);
+        if sabotaged!("slots-published-empty") {
+            self.slots.push(slots);
+            return self.fill(self.slots.get(self.slots.len() - 1));
         }
+        self.fill(&slots);
         self.slots.push(slots);
+    }
+
+    fn fill(&self, slots: &[AtomicU32]) {
+        for index in 0..self.nodes.len() {
+            place(slots, self.nodes.get(index).hash(), index);
+        }
     }
 }
 
@@ -82,5 +91,5 @@ fn place(slots: &[AtomicU32], hash: u64, index: u32) {
     while slots[at].load(Ordering::Relaxed) != EMPTY {
         at = (at + 1) & mask;
     }
-    slots[at].store(index, Ordering::Release);
+    slots[at].store(index, release_unless!("slot-published-relaxed"));
 }

@@ -5,9 +5,8 @@ use crate::append::AppendVec;
 use crate::node::Node;
 use crate::prefetch::{LINE, prefetch_address};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, ArcSwapOption, Guard, Mutex};
 use crate::tree::{PageId, PageRef};
-use arc_swap::{ArcSwapOption, Guard};
 use std::collections::VecDeque;
 use std::ops::Deref;
 

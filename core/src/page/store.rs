@@ -9,11 +9,10 @@ use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, OnceLock, is_unwinding};
+use crate::sync::{Arc, Mutex, Notify, OnceLock, is_unwinding};
 use crate::tree::{Attempt, PageId, PageRef, PageSource, Pages};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tokio::sync::Notify;
 
 /// Every page of a database.
 pub(crate) struct PageStore {

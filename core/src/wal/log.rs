@@ -8,7 +8,7 @@ use crate::ids::Lsn;
 use crate::options::Durability;
 use crate::record;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::sync::{Arc, Mutex, MutexGuard, Notify};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,7 +16,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::sync::Notify;
 
 /// `Buffered` commits stay in memory up to this much; then one of them writes for all.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
