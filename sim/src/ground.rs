@@ -5,7 +5,7 @@
 //! that one's tasks and time ([`guest`](crate::guest)).
 
 use crate::choices::Choices;
-use crate::executor::{Actor, EventKind, Executor};
+use crate::executor::{Actor, EventKind, Executor, pick_latency};
 use ironleaf::env::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,9 @@ pub(crate) trait Ground: Send + Sync {
     fn now(&self) -> Duration;
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+
+    /// How long takes what usually takes `usual`.
+    fn latency(&self, label: &str, usual: Duration) -> Duration;
 
     /// Starts a task, unless the life has ended.
     fn start(self: Arc<Self>, name: &str, future: BoxFuture<'static, ()>);
@@ -59,6 +62,10 @@ impl Ground for Executor {
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(self.sleep(duration))
+    }
+
+    fn latency(&self, label: &str, usual: Duration) -> Duration {
+        pick_latency(&self.choices, label, usual)
     }
 
     fn start(self: Arc<Self>, name: &str, future: BoxFuture<'static, ()>) {

@@ -1,6 +1,6 @@
 //! A machine as the guest of another simulator, such as madsim.
 //!
-//! The host schedules the tasks and keeps the time; disk, entropy, crashes and choices are the laboratory's own. So
+//! The host schedules the tasks and keeps the time; disk, network, entropy, crashes and choices are the laboratory's own. So
 //! the same engine, workload and oracles run under a scheduler that nobody here wrote, which catches what the
 //! laboratory's executor might hide.
 //!
@@ -287,6 +287,10 @@ impl<H: Host> Ground for Guest<H> {
         self.host.sleep(duration)
     }
 
+    fn latency(&self, label: &str, usual: Duration) -> Duration {
+        pick_latency(&self.choices, label, usual * STRETCH)
+    }
+
     fn start(self: Arc<Self>, name: &str, future: BoxFuture<'static, ()>) {
         drop(self.spawn_named(name, future));
     }
@@ -317,7 +321,7 @@ impl<H: Host> Ground for Guest<H> {
         if !state.open {
             return None;
         }
-        let latency = pick_latency(&self.choices, label, latency * STRETCH) + stall * STRETCH;
+        let latency = self.latency(label, latency) + stall * STRETCH;
         let number = state.log.events();
         state.record(self.host.now(), EventKind::Submit, [words[0], words[1], nanoseconds(latency)], || {
             format!("submits {} (#{number}, {latency:?})", detail())

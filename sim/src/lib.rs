@@ -17,6 +17,7 @@ mod lives;
 pub mod machine;
 #[cfg(all(madsim, tokio_unstable))]
 pub mod madsim;
+pub mod network;
 mod random;
 pub mod runner;
 pub mod scenario;

@@ -5,7 +5,8 @@ use crate::disk::{FaultCount, Faults, Front, Troubles, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use crate::ground::Ground;
 use crate::lives::{crash_disk, entropy_seed};
-use ironleaf::env::{BoxFuture, Env, NoNetwork};
+use crate::network::{Link, NetworkHandle};
+use ironleaf::env::{BoxFuture, Env};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,7 @@ pub struct Machine {
     options: MachineOptions,
     volume: Arc<Volume>,
     executor: Arc<Executor>,
+    link: Arc<Link>,
     env: Env,
     life: u32,
     /// Runs so far.
@@ -111,8 +113,9 @@ impl Machine {
         let volume = Volume::new(options.disk_bytes_max);
         let log = EventLog::new(options.trace);
         let executor = Executor::new(choices.clone(), Duration::ZERO, log);
-        let env = environment(&executor, &volume, options.entropy_seed);
-        Self { choices, options, volume, executor, env, life: 0, runs: 0, crashed: false }
+        let link = Link::new(Arc::clone(&executor) as _);
+        let env = environment(&executor, &volume, &link, options.entropy_seed);
+        Self { choices, options, volume, executor, link, env, life: 0, runs: 0, crashed: false }
     }
 
     /// The environment of the current life. An earlier life's environment refuses every operation.
@@ -125,6 +128,12 @@ impl Machine {
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(Arc::clone(&self.executor) as _)
+    }
+
+    /// The test's side of the current life's network.
+    #[must_use]
+    pub fn network(&self) -> NetworkHandle {
+        NetworkHandle::new(Arc::clone(&self.link))
     }
 
     /// Runs `main` as the task "main" until it finishes, a crash is chosen, or nothing can go on. All tasks are then
@@ -211,9 +220,10 @@ impl Machine {
         let volume = self.volume.fork(&self.choices, &choices);
         let log = self.executor.log(|log| log.clone());
         let executor = Executor::new(choices.clone(), self.executor.now(), log);
-        let env = environment(&executor, &volume, self.entropy_seed());
+        let link = Link::new(Arc::clone(&executor) as _);
+        let env = environment(&executor, &volume, &link, self.entropy_seed());
         let (options, life, runs, crashed) = (self.options.clone(), self.life, self.runs, self.crashed);
-        Self { choices, options, volume, executor, env, life, runs, crashed }
+        Self { choices, options, volume, executor, link, env, life, runs, crashed }
     }
 
     const fn entropy_seed(&self) -> u64 {
@@ -224,7 +234,8 @@ impl Machine {
         self.runs += 1;
         let log = self.executor.log(std::mem::take);
         self.executor = Executor::new(self.choices.clone(), self.executor.now(), log);
-        self.env = environment(&self.executor, &self.volume, self.entropy_seed());
+        self.link = Link::new(Arc::clone(&self.executor) as _);
+        self.env = environment(&self.executor, &self.volume, &self.link, self.entropy_seed());
     }
 
     /// The choices that the machine was built with.
@@ -314,12 +325,12 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn environment(executor: &Arc<Executor>, volume: &Arc<Volume>, entropy_seed: u64) -> Env {
+fn environment(executor: &Arc<Executor>, volume: &Arc<Volume>, link: &Arc<Link>, entropy_seed: u64) -> Env {
     let life = Life::new(Arc::clone(executor), entropy_seed);
     Env {
         clock: Arc::clone(&life) as _,
         disk: Arc::new(Front::new(Arc::clone(executor) as _, Arc::clone(volume))),
-        network: Arc::new(NoNetwork),
+        network: Arc::clone(link) as _,
         entropy: Arc::clone(&life) as _,
         spawner: Arc::clone(&life) as _,
         #[cfg(ironleaf_lab)]

@@ -1,6 +1,11 @@
-//! The simulated machine keeps every promise of the seam, on the undisturbed course and on many disturbed ones.
+//! Every implementation of the seam keeps its promises: the operating system's, the simulated machine's, and the same
+//! machine's under madsim, the simulated ones on the undisturbed course and on many disturbed ones.
+//!
+//! Trials are called `conformance::ENVIRONMENT::PROMISE`, so the filter `conformance` runs them all.
 
-use ironleaf::env::conformance::{CHECKS, Check};
+use ironleaf::env::Env;
+use ironleaf::env::conformance::{CHECKS, Check, Peers, STREAM_CHECKS, StreamCheck};
+use ironleaf::env::os::environment;
 use ironleaf_sim::choices::{Choices, Source};
 use ironleaf_sim::machine::{LifeEnd, Machine, MachineOptions};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -10,30 +15,102 @@ use std::process::ExitCode;
 /// Seeds under which each promise is checked, besides the undisturbed course.
 const SEEDS: u64 = 50;
 
+/// How a promise is checked in one environment.
+type Run = fn(Promise) -> Result<(), Failed>;
+
+const ENVIRONMENTS: &[(&str, Run)] = &[
+    ("os", on_this_machine),
+    ("lab", |promise| on_many_courses(|_, source| on_a_machine(promise, source))),
+    #[cfg(all(madsim, tokio_unstable))]
+    ("madsim", |promise| on_many_courses(|seed, source| under_madsim(promise, seed, source))),
+];
+
+/// What is checked.
+#[derive(Clone, Copy)]
+enum Promise {
+    Seam(Check),
+    Streams(StreamCheck),
+}
+
+impl Promise {
+    fn all() -> impl Iterator<Item = Self> {
+        CHECKS.iter().copied().map(Self::Seam).chain(STREAM_CHECKS.iter().copied().map(Self::Streams))
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Seam(check) => check.name,
+            Self::Streams(check) => check.name,
+        }
+    }
+
+    /// `directory` is empty.
+    async fn check(self, env: Env, directory: PathBuf) {
+        match self {
+            Self::Seam(check) => (check.run)(env, directory).await,
+            Self::Streams(check) => {
+                let address = "localhost:0".to_owned();
+                (check.run)(Peers { server: env.clone(), client: env, address }).await;
+            }
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let trials = CHECKS.iter().map(|check| Trial::test(check.name, || on_many_courses(*check))).collect();
+    let mut trials = Vec::new();
+    for (environment, run) in ENVIRONMENTS {
+        trials.extend(Promise::all().map(|promise| {
+            let name = format!("conformance::{environment}::{}", promise.name());
+            Trial::test(name, move || run(promise))
+        }));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn on_many_courses(check: Check) -> Result<(), Failed> {
-    keeps(check, Source::Default).map_err(|end| format!("on the undisturbed course: {end}"))?;
+fn on_this_machine(promise: Promise) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        promise.check(environment()?, directory.path().to_path_buf()).await;
+        Ok(())
+    })
+}
+
+fn on_many_courses(keeps: impl Fn(u64, Source) -> Result<(), String>) -> Result<(), Failed> {
+    keeps(0, Source::Default).map_err(|end| format!("on the undisturbed course: {end}"))?;
     for seed in 0..SEEDS {
-        keeps(check, Source::Seeded { seed }).map_err(|end| format!("under seed {seed}: {end}"))?;
+        keeps(seed, Source::Seeded { seed }).map_err(|end| format!("under seed {seed}: {end}"))?;
     }
     Ok(())
 }
 
-/// Runs a check on a new machine. A course on which the machine crashes shows nothing and is passed over.
-fn keeps(check: Check, source: Source) -> Result<(), String> {
+fn on_a_machine(promise: Promise, source: Source) -> Result<(), String> {
     let mut machine = Machine::new(Choices::new(source), MachineOptions::default());
-    let env = machine.env();
-    let main = async move {
-        let directory = PathBuf::from("/checked");
-        env.disk.create_dir(&directory).await.map_err(|error| error.to_string())?;
-        (check.run)(env, directory).await;
-        Ok(())
-    };
-    match machine.run(main) {
+    let main = in_a_new_directory(promise, machine.env());
+    outcome(machine.run(main))
+}
+
+/// The seed is that of madsim's schedule.
+#[cfg(all(madsim, tokio_unstable))]
+fn under_madsim(promise: Promise, seed: u64, source: Source) -> Result<(), String> {
+    use ironleaf_sim::madsim::{MadsimMachine, simulate};
+    simulate(seed, |runtime| {
+        let mut machine = MadsimMachine::new(runtime, Choices::new(source), MachineOptions::default());
+        let main = in_a_new_directory(promise, machine.env());
+        outcome(machine.run(main))
+    })
+}
+
+async fn in_a_new_directory(promise: Promise, env: Env) -> Result<(), String> {
+    let directory = PathBuf::from("/checked");
+    env.disk.create_dir(&directory).await.map_err(|error| error.to_string())?;
+    promise.check(env, directory).await;
+    Ok(())
+}
+
+/// A course on which the machine crashes shows nothing and is passed over.
+fn outcome(end: LifeEnd<Result<(), String>>) -> Result<(), String> {
+    match end {
         LifeEnd::Finished(outcome) => outcome,
         LifeEnd::Crashed(_) => Ok(()),
         other => Err(format!("{other:?}")),

@@ -26,7 +26,7 @@ pub const DELAYS: [Duration; 8] = [
 const DENSITIES: [u64; 8] = [50, 76, 114, 173, 261, 394, 596, 900];
 
 /// The label of the crash point behind an operation that was abandoned. What it had submitted is in flight for moments
-/// only, so a crash falls here as often as on [`ABANDONED_WEIGHT`] other points.
+/// only, so a crash falls here as often as on `ABANDONED_WEIGHT` other points.
 pub const ABANDONED: &str = "abandoned";
 const ABANDONED_WEIGHT: u64 = 100;
 

@@ -18,6 +18,7 @@ pub(crate) enum EventKind {
     Restart = 9,
     Loss = 10,
     Edit = 11,
+    Send = 12,
 }
 
 /// Digest, count and trace of one machine's events, over all its lives.

@@ -7,10 +7,11 @@ use crate::ground::Ground;
 use crate::guest::{Birth, Guest, Host, STRETCH};
 use crate::lives::{Lives, Remains, crash_disk, entropy_seed};
 use crate::machine::{CrashKind, Handle, LifeEnd, MachineOptions, TroubleHandle};
+use crate::network::{Link, NetworkHandle};
 use ::madsim::runtime::{NodeHandle, Runtime};
 use ::madsim::task::NodeId;
 use ::madsim::time::TimeHandle;
-use ironleaf::env::{BoxFuture, Env, NoNetwork};
+use ironleaf::env::{BoxFuture, Env};
 use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,6 +29,7 @@ pub struct MadsimMachine {
     options: MachineOptions,
     volume: Arc<Volume>,
     guest: Arc<Guest<Node>>,
+    link: Arc<Link>,
     life: u32,
     runs: u64,
 }
@@ -78,19 +80,26 @@ impl MadsimMachine {
             log,
         };
         let guest = Guest::new(host(&runtime, node), birth);
-        Self { runtime, node, choices, options, volume, guest, life: 0, runs: 0 }
+        let link = Link::new(Arc::clone(&guest) as _);
+        Self { runtime, node, choices, options, volume, guest, link, life: 0, runs: 0 }
     }
 
     /// The environment of the current life. An earlier life's environment refuses every operation.
     #[must_use]
     pub fn env(&self) -> Env {
-        self.guest.env(Arc::new(NoNetwork))
+        self.guest.env(Arc::clone(&self.link) as _)
     }
 
     /// The test's side of the current life.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(Arc::clone(&self.guest) as _)
+    }
+
+    /// The test's side of the current life's network.
+    #[must_use]
+    pub fn network(&self) -> NetworkHandle {
+        NetworkHandle::new(Arc::clone(&self.link))
     }
 
     /// Runs `main` until it finishes, a crash is chosen, or nothing goes on any more; see
@@ -146,6 +155,7 @@ impl MadsimMachine {
             log: self.guest.log(std::mem::take),
         };
         self.guest = Guest::new(host(&self.runtime, self.node), birth);
+        self.link = Link::new(Arc::clone(&self.guest) as _);
     }
 }
 

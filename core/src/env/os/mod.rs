@@ -18,6 +18,8 @@ mod entropy;
 mod environment;
 mod file;
 mod lock;
+#[cfg(feature = "network")]
+mod network;
 mod spawner;
 #[cfg(test)]
 mod tests;
