@@ -6,6 +6,7 @@
 #![cfg(ironleaf_loom)]
 
 mod explore;
+mod hand_over;
 mod memtable;
 
 pub use explore::{Explored, explore, note_panic};
@@ -22,4 +23,5 @@ pub struct Model {
 }
 
 /// Every model.
-pub const MODELS: &[Model] = &[memtable::BATCHES, memtable::GROWTH];
+pub const MODELS: &[Model] =
+    &[memtable::BATCHES, memtable::GROWTH, hand_over::LAYERS, hand_over::COMMITS, hand_over::SNAPSHOTS];
