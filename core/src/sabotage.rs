@@ -8,6 +8,7 @@
 pub const SABOTAGES: &[(&str, &str)] = &[
     ("frozen-dropped-first", "readers lose the frozen edits before they get the root that has them"),
     ("frozen-outside-the-log", "a memtable is replaced while a commit may be under way into it"),
+    ("landing-not-told", "who waits for a write or a sync is not told that it has landed"),
     ("length-published-relaxed", "a vector's new length may be seen before the element"),
     ("position-shown-first", "a batch is visible before it is applied"),
     ("position-shown-relaxed", "a position may be seen before the edits up to it"),

@@ -6,6 +6,7 @@
 #![cfg(ironleaf_loom)]
 
 mod explore;
+mod group_commit;
 mod hand_over;
 mod memtable;
 
@@ -23,5 +24,11 @@ pub struct Model {
 }
 
 /// Every model.
-pub const MODELS: &[Model] =
-    &[memtable::BATCHES, memtable::GROWTH, hand_over::LAYERS, hand_over::COMMITS, hand_over::SNAPSHOTS];
+pub const MODELS: &[Model] = &[
+    group_commit::FOLLOWERS,
+    memtable::BATCHES,
+    memtable::GROWTH,
+    hand_over::LAYERS,
+    hand_over::COMMITS,
+    hand_over::SNAPSHOTS,
+];

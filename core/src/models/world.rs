@@ -101,6 +101,19 @@ impl World {
         at_once(self.0.commit(batch, Durability::Buffered, None)).expect("a commit").position.0
     }
 
+    /// Commits one field, `Synced`, and gives its position once it is durable.
+    pub async fn set_synced(&self, key: &str, value: &str) -> u64 {
+        let mut batch = WriteBatch::new();
+        batch.set(key, "f", value);
+        self.0.commit(batch, Durability::Synced, None).await.expect("a commit").position.0
+    }
+
+    /// The newest durable position.
+    #[must_use]
+    pub fn durable(&self) -> u64 {
+        self.0.log.lock().durable().0
+    }
+
     /// What a read of the newest state finds.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
