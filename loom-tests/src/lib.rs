@@ -1,4 +1,4 @@
-//! Models of the engine's concurrent protocols: `cargo loom` runs each under every interleaving of its threads, within
+//! Models of the engine's concurrent protocols: `cargo loom` runs each under the interleavings of its threads, within
 //! a bound on preemptions, and every order of memory that the language allows.
 //!
 //! A model calls the engine's own code (`ironleaf::models`), built over loom's primitives under `--cfg ironleaf_loom`.
