@@ -6,11 +6,15 @@
 /// Every sabotage, by name, with what is wrong when it is active.
 #[cfg(ironleaf_loom)]
 pub const SABOTAGES: &[(&str, &str)] = &[
+    ("frozen-dropped-first", "readers lose the frozen edits before they get the root that has them"),
+    ("frozen-outside-the-log", "a memtable is replaced while a commit may be under way into it"),
+    ("landing-not-told", "who waits for a write or a sync is not told that it has landed"),
     ("length-published-relaxed", "a vector's new length may be seen before the element"),
     ("position-shown-first", "a batch is visible before it is applied"),
     ("position-shown-relaxed", "a position may be seen before the edits up to it"),
     ("slot-published-relaxed", "a slot of the hash table may be seen before its node"),
     ("slots-published-empty", "larger slots are published before the old entries are in them"),
+    ("snapshot-taken-first", "a snapshot's layers are taken before it is registered"),
     ("version-linked-relaxed", "a field's newest version may be seen before it is written"),
 ];
 

@@ -1,4 +1,4 @@
-//! Models of the engine's concurrent protocols: `cargo loom` runs each under every interleaving of its threads, within
+//! Models of the engine's concurrent protocols: `cargo loom` runs each under the interleavings of its threads, within
 //! a bound on preemptions, and every order of memory that the language allows.
 //!
 //! A model calls the engine's own code (`ironleaf::models`), built over loom's primitives under `--cfg ironleaf_loom`.
@@ -6,6 +6,8 @@
 #![cfg(ironleaf_loom)]
 
 mod explore;
+mod group_commit;
+mod hand_over;
 mod memtable;
 
 pub use explore::{Explored, explore, note_panic};
@@ -22,4 +24,11 @@ pub struct Model {
 }
 
 /// Every model.
-pub const MODELS: &[Model] = &[memtable::BATCHES, memtable::GROWTH];
+pub const MODELS: &[Model] = &[
+    group_commit::FOLLOWERS,
+    memtable::BATCHES,
+    memtable::GROWTH,
+    hand_over::LAYERS,
+    hand_over::COMMITS,
+    hand_over::SNAPSHOTS,
+];

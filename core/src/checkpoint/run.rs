@@ -117,7 +117,7 @@ impl Checkpointer {
         !table.sparse_segments(self.writer.current_segment(), &BTreeSet::new()).is_empty()
     }
 
-    async fn checkpoint(&mut self) -> Result<()> {
+    pub(crate) async fn checkpoint(&mut self) -> Result<()> {
         self.engine.log.lock().writable()?;
         let prepared = match self.prepare_or_abandon().await {
             Err(error) if error.kind() == ErrorKind::DiskFull && self.engine.log.spend_reserve().await => {
@@ -389,9 +389,16 @@ impl Engine {
             frozen: Some(state.active.clone()),
             root: state.root.clone(),
         });
+        let log = tail.position();
+        let _tail = if sabotaged!("frozen-outside-the-log") {
+            drop(tail);
+            None
+        } else {
+            Some(tail)
+        };
         self.state.store(next);
         let snapshots = registry.within(state.root.lsn, upto);
-        Some(Frozen { memtable: state.active.clone(), upto, log: tail.position(), snapshots })
+        Some(Frozen { memtable: state.active.clone(), upto, log, snapshots })
     }
 
     /// Publishes the last of `roots`. Snapshots inside of `frozen` get the root that was made for them; younger ones
@@ -400,6 +407,9 @@ impl Engine {
         let registry = self.snapshots.lock();
         let root = roots.last().expect("never empty");
         let state = self.state.load_full();
+        if sabotaged!("frozen-dropped-first") {
+            self.state.store(Arc::new(ReadState { frozen: None, ..(*state).clone() }));
+        }
         self.state.store(Arc::new(ReadState {
             overlay: None,
             active: state.active.clone(),

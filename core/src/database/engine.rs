@@ -127,8 +127,9 @@ impl Engine {
 
     /// Registers a snapshot of what is visible now.
     pub(crate) fn register_snapshot(&self) -> (u64, Arc<SnapshotState>) {
+        let early = sabotaged!("snapshot-taken-first").then(|| self.state.load_full());
         let mut registry = self.snapshots.lock();
-        let state = self.state.load_full();
+        let state = early.unwrap_or_else(|| self.state.load_full());
         let lsn = state.active.visible();
         let snapshot = Arc::new(SnapshotState { lsn, state: Mutex::new((state, 0)) });
         let id = registry.next;

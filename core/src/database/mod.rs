@@ -25,3 +25,9 @@ pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
 pub use types::{Commit, Finding, Kind, Metrics, Report};
+#[cfg(ironleaf_loom)]
+pub(crate) use {
+    engine::{Counters, Registry},
+    pace::Pace,
+    read::look_up,
+};

@@ -3,6 +3,9 @@
 //! Under `--cfg ironleaf_loom` every primitive of the engine is loom's, so everything here works only inside of a
 //! model. The models themselves are in the crate `ironleaf-loom-tests`.
 
+mod disk;
 mod memtable;
+mod world;
 
 pub use memtable::Generation;
+pub use world::{Checkpoints, View, World};

@@ -96,6 +96,9 @@ impl<T> Guard<T> {
 pub struct ArcSwapOption<T> {
     /// Which of `stored` is there: stands for the pointer.
     current: AtomicUsize,
+    /// Passed by every access. loom looks for other orders of an access and the last one before it; a load that a
+    /// thread does before its own store would hide the loads of others. Here each is a change. It orders no memory.
+    turnstile: AtomicUsize,
     values: std::sync::Mutex<Values<T>>,
 }
 
@@ -118,7 +121,7 @@ impl<T> ArcSwapOption<T> {
     pub fn new(value: Option<Arc<T>>) -> Self {
         let stored = vec![value.as_ref().map(Arc::downgrade)];
         let values = std::sync::Mutex::new(Values { held: value, stored });
-        Self { current: AtomicUsize::new(0), values }
+        Self { current: AtomicUsize::new(0), turnstile: AtomicUsize::new(0), values }
     }
 
     fn values(&self) -> std::sync::MutexGuard<'_, Values<T>> {
@@ -127,11 +130,15 @@ impl<T> ArcSwapOption<T> {
 
     /// The value, protected by a guard.
     pub fn load(&self) -> Guard<Option<Arc<T>>> {
+        self.turnstile.fetch_add(1, Ordering::Relaxed);
         let mut index = self.current.load(Ordering::Acquire);
         loop {
-            let Some(value) = &self.values().stored[index] else { return Guard(None) };
-            if let Some(value) = value.upgrade() {
-                return Guard(Some(value));
+            // The lock must be free again before another thread can run, at the next operation of loom's.
+            let stored = self.values().stored[index].clone();
+            match stored.map(|value| value.upgrade()) {
+                None => return Guard(None),
+                Some(None) => {}
+                Some(value) => return Guard(value),
             }
             // Gone: the real one notices that the pointer has changed, and looks again.
             index = self.current.fetch_add(0, Ordering::AcqRel);
@@ -145,6 +152,7 @@ impl<T> ArcSwapOption<T> {
             values.stored.push(value.as_ref().map(Arc::downgrade));
             values.stored.len() - 1
         };
+        self.turnstile.fetch_add(1, Ordering::Relaxed);
         // No other thread runs between the exchange and what follows: that is no operation of loom's.
         self.current.swap(index, Ordering::AcqRel);
         std::mem::replace(&mut self.values().held, value)

@@ -1,0 +1,28 @@
+//! Of those who commit at once, one leads: it writes and syncs for all, and tells the others when that has landed.
+
+use crate::Model;
+use ironleaf::models::World;
+use loom::future::block_on;
+use loom::thread;
+
+/// Two commits at once; whoever does not lead must be woken, and not before its commit is durable.
+pub const FOLLOWERS: Model = Model {
+    name: "everyone in a group commit returns, and is durable then",
+    body: followers,
+    sabotages: &[("landing-not-told", "deadlock")],
+};
+
+fn followers() {
+    let (world, _) = World::empty();
+    let other = thread::spawn({
+        let world = world.clone();
+        move || commit(&world, "a")
+    });
+    commit(&world, "b");
+    other.join().expect("the other commit ends");
+}
+
+fn commit(world: &World, key: &str) {
+    let position = block_on(world.set_synced(key, "1"));
+    assert!(world.durable() >= position, "commit {position} was acknowledged and is not durable");
+}
