@@ -9,6 +9,8 @@ mod explore;
 mod group_commit;
 mod hand_over;
 mod memtable;
+mod pages;
+mod wait;
 
 pub use explore::{Explored, explore, note_panic};
 
@@ -26,9 +28,13 @@ pub struct Model {
 /// Every model.
 pub const MODELS: &[Model] = &[
     group_commit::FOLLOWERS,
+    group_commit::ORPHANS,
     memtable::BATCHES,
     memtable::GROWTH,
     hand_over::LAYERS,
     hand_over::COMMITS,
     hand_over::SNAPSHOTS,
+    pages::ACCOUNTING,
+    pages::SINGLE_FLIGHT,
+    pages::FREEING,
 ];

@@ -5,7 +5,9 @@
 
 mod disk;
 mod memtable;
+mod pages;
 mod world;
 
 pub use memtable::Generation;
+pub use pages::{ColdPage, SmallCache};
 pub use world::{Checkpoints, View, World};

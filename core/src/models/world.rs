@@ -4,6 +4,7 @@ use super::disk;
 use crate::batch::WriteBatch;
 use crate::checkpoint::{Checkpointer, Manifest, ManifestEdit};
 use crate::database::{Counters, Engine, Pace, ReadState, Registry, SnapshotState, look_up};
+use crate::env::Env;
 use crate::ids::Lsn;
 use crate::memtable::Memtable;
 use crate::options::{Durability, Options};
@@ -31,7 +32,7 @@ pub struct Checkpoints(Checkpointer);
 /// A registered snapshot.
 pub struct View(Arc<SnapshotState>);
 
-/// The outcome of a future that waits for nobody: the disk answers at once.
+/// The outcome of a future that waits for nobody.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
@@ -39,11 +40,32 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// The outcome of a future that waits for the disk alone.
+fn to_its_end<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(outcome) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return outcome;
+        }
+    }
+}
+
 impl World {
     /// An empty engine, and who makes its checkpoints.
     #[must_use]
     pub fn empty() -> (Self, Checkpoints) {
-        let (env, directory, database) = (disk::environment(), Path::new("model"), [SEED as u8; 16]);
+        Self::on(disk::environment(disk::Syncs::AtOnce))
+    }
+
+    /// One whose log takes a while to sync. It is not for checkpoints.
+    #[must_use]
+    pub fn with_later_syncs() -> Self {
+        let (world, _) = Self::on(disk::environment(disk::Syncs::Later));
+        world
+    }
+
+    fn on(env: Env) -> (Self, Checkpoints) {
+        let (directory, database) = (Path::new("model"), [SEED as u8; 16]);
         let options = Options { memory_bytes: 1 << 20, page_bytes: 256, ..Options::default() };
         let header = SegmentHeader {
             database,
@@ -62,7 +84,7 @@ impl World {
             removed: Vec::new(),
             added: Vec::new(),
         };
-        let (first, manifest) = at_once(async {
+        let (first, manifest) = to_its_end(async {
             let first = prepare_segment(&env, directory, &header, 0, None).await.expect("a segment");
             let manifest = Manifest::replace(&env, directory, (database, SEED), 1, &edit).await;
             (first, manifest.expect("a manifest"))

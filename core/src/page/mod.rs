@@ -13,3 +13,8 @@ mod writer;
 pub(crate) use store::{PageStore, PinnedPages, RootVersion};
 pub(crate) use table::{Location, PageTable, page_segment_id, page_segment_name};
 pub(crate) use writer::{PageWriter, Written};
+#[cfg(ironleaf_loom)]
+pub(crate) use {
+    cache::{Cache, charge},
+    frame::seal,
+};

@@ -40,12 +40,17 @@ impl PageStore {
             files: SegmentFiles::new(env.clone(), directory, files_max),
             env,
             directory: directory.to_path_buf(),
-            seed: xxhash_rust::xxh3::xxh3_64(&database),
+            seed: Self::seed_of(database),
             table: Mutex::new(table),
             cache: Cache::new(cache_bytes),
             loading: Mutex::new(BTreeMap::new()),
             loads: AtomicU64::new(0),
         }
+    }
+
+    /// What checksums are seeded with.
+    pub(crate) fn seed_of(database: [u8; 16]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(&database)
     }
 
     /// Pages read from the disk so far.
@@ -69,15 +74,21 @@ impl PageStore {
             };
             let Some(other) = other else {
                 let _leader = Loading { store: self, id: page.id };
+                // Whoever led before has left, and may have done so since the first look.
+                if !sabotaged!("load-not-looked-for-again")
+                    && let Some(node) = self.cache.get_owned(page)
+                {
+                    return Ok(node);
+                }
                 let node = Arc::new(self.read(page).await?);
                 self.cache.insert(page, node.clone());
                 self.loads.fetch_add(1, Ordering::Relaxed);
                 return Ok(node);
             };
             reached!("page load shared");
-            let done = other.notified();
+            let done = (!sabotaged!("load-awaited-late")).then(|| other.notified());
             if self.loading.lock().contains_key(&page.id) {
-                done.await;
+                done.unwrap_or_else(|| other.notified()).await;
             }
         }
     }
@@ -267,6 +278,12 @@ impl RootVersion {
 
     /// Names the next newer root, and the pages that this one reaches and the newer does not.
     pub(crate) fn succeed(&self, newer: Arc<RootVersion>, retired: Vec<PageId>) {
+        let retired = if sabotaged!("retired-pages-freed-at-once") {
+            self.store.release(retired);
+            Vec::new()
+        } else {
+            retired
+        };
         let first = self.newer.set((newer, Mutex::new(retired))).is_ok();
         assert!(first, "a root has one successor");
     }

@@ -286,6 +286,10 @@ impl Future for Notified<'_> {
 
 impl Drop for Notified<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The model has failed, and loom is not there any more.
+            return;
+        }
         let mut waiting = self.notify.0.lock();
         waiting.waiters.remove(&self.id);
         let was_chosen = waiting.chosen.iter().position(|id| *id == self.id);

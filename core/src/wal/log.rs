@@ -670,6 +670,9 @@ impl Drop for Lead<'_> {
         if planted!("dropped-sync-counts") && journey.stage == Stage::Syncing {
             tail.durable = tail.durable.max(journey.upto);
         }
+        if sabotaged!("orphan-forgotten") {
+            return;
+        }
         match journey.stage {
             Stage::Writing => tail.writing = Flight::Orphaned(journey),
             Stage::Syncing => tail.syncing = Flight::Orphaned(journey),
