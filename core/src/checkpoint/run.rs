@@ -197,6 +197,7 @@ impl Checkpointer {
         self.engine.pace.wake();
         self.engine.counters.checkpoints.add(1);
         self.engine.counters.page_bytes_written.add(written.bytes);
+        tracing::debug!(position = frozen.upto.0, page_bytes = written.bytes, "checkpoint finished");
         self.release_log(&frozen).await;
         self.remove_dead_segments().await;
         self.rewrite_manifest_if_long().await
@@ -243,6 +244,7 @@ impl Checkpointer {
                 continue;
             }
             moved += live;
+            tracing::debug!(segment, live_bytes = live, "segment relocated");
             self.writer.relocate(segment, &retired).await?;
         }
         Ok(())

@@ -364,6 +364,7 @@ impl Database {
         closing.keeper_ended = None;
         closing.tasks.clear();
         *engine.directory_lock.lock() = None;
+        tracing::info!(directory = %engine.directory.display(), is_durable = outcome.is_ok(), "database closed");
         closing.outcome = Some(outcome.clone());
         outcome
     }

@@ -229,6 +229,12 @@ impl Opening {
         let mut leavings = self.leavings(&state, &mut replay, names);
         let base = (state.catalog, state.lsn);
         let (catalog, lsn) = self.replay(&mut replay, &mut writer, base, &mut leavings).await?;
+        tracing::info!(
+            directory = %self.path.display(),
+            from = state.lsn.0,
+            to = lsn.0,
+            "log replayed"
+        );
         self.remove_all(&mut leavings).await?;
         if planted!("recovered-pages-not-synced") {
             writer.flush().await?;
@@ -422,6 +428,7 @@ impl Opening {
 
     /// Starts the background tasks.
     fn start(self, start: Start, lock: Box<dyn DirectoryLock>) -> Running {
+        tracing::info!(directory = %self.path.display(), position = start.lsn.0, "database opened");
         let (commands, receiver) = mpsc::unbounded_channel();
         let memtable_seed = self.env.random_u64();
         let root = RootVersion::new(start.store.clone(), start.catalog, start.lsn);

@@ -193,6 +193,7 @@ impl Log {
     pub(crate) fn poison(&self, cause: &Error) {
         let mut tail = self.lock();
         if tail.poison.is_none() {
+            tracing::error!(directory = %self.directory.display(), %cause, "database poisoned");
             tail.poison = Some(Error::new(
                 ErrorKind::Poisoned,
                 format!(
@@ -414,6 +415,7 @@ impl Log {
         let is_spent = self.reserve.lock().await.spend(&self.env).await;
         if is_spent {
             reached!("reserve spent");
+            tracing::warn!(directory = %self.directory.display(), "reserve spent");
             self.lock().is_low = true;
         }
         is_spent
@@ -432,6 +434,7 @@ impl Log {
                 let was_low = std::mem::replace(&mut self.lock().is_low, false);
                 if was_low {
                     reached!("reserve restored");
+                    tracing::info!(directory = %self.directory.display(), "reserve restored");
                 }
                 Ok(())
             }
