@@ -1,13 +1,13 @@
 //! The events that a subscriber gets are those of the table in the reference, with their levels and fields.
 #![expect(clippy::unwrap_used, reason = "a test fails where an operation does")]
 
+mod refusing_disk;
+
 use ironleaf::blocking::Database;
-use ironleaf::env::{
-    BoxFuture, DirectoryLock, Disk, DiskError, DiskErrorKind, DiskResult, Env, File, OpenMode, os,
-};
+use ironleaf::env::{DiskErrorKind, Env, os};
 use ironleaf::{Durability, Options};
+use refusing_disk::{Call, RefusingDisk};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
@@ -59,51 +59,6 @@ const WORKS: u8 = 0;
 const IS_FULL: u8 = 1;
 const FAILS: u8 = 2;
 
-/// A disk on which nothing can be created, or no directory synced, when the switch says so.
-struct Switched {
-    disk: Arc<dyn Disk>,
-    switch: Arc<AtomicU8>,
-}
-
-impl Switched {
-    fn refusal<T: Send + 'static>(
-        &self,
-        when: u8,
-        kind: DiskErrorKind,
-        operation: &'static str,
-        path: &Path,
-    ) -> Option<BoxFuture<'static, DiskResult<T>>> {
-        let error = DiskError::new(kind, operation, path);
-        (self.switch.load(SeqCst) == when).then(|| Box::pin(async { Err(error) }) as BoxFuture<'static, _>)
-    }
-}
-
-impl Disk for Switched {
-    fn create_dir(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.disk.create_dir(path)
-    }
-    fn open(&self, path: &Path, mode: OpenMode) -> BoxFuture<'static, DiskResult<Arc<dyn File>>> {
-        let refusal = self.refusal(IS_FULL, DiskErrorKind::Full, "create", path);
-        refusal.filter(|_| mode == OpenMode::CreateNew).unwrap_or_else(|| self.disk.open(path, mode))
-    }
-    fn rename(&self, from: &Path, to: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.disk.remove(path)
-    }
-    fn list(&self, path: &Path) -> BoxFuture<'static, DiskResult<Vec<String>>> {
-        self.disk.list(path)
-    }
-    fn sync_dir(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        let refusal = self.refusal(FAILS, DiskErrorKind::Io, "sync directory", path);
-        refusal.unwrap_or_else(|| self.disk.sync_dir(path))
-    }
-    fn lock(&self, path: &Path) -> BoxFuture<'static, DiskResult<Box<dyn DirectoryLock>>> {
-        self.disk.lock(path)
-    }
-}
-
 /// The rows of the table of events: name, level, fields.
 fn table() -> Events {
     let reference = include_str!("../../docs/reference.md");
@@ -125,7 +80,15 @@ fn the_table_of_events_has_what_a_subscriber_gets() {
     let dir = tempfile::tempdir().unwrap();
     let machine = runtime.block_on(async { os::environment().unwrap() });
     let switch = Arc::new(AtomicU8::new(WORKS));
-    let disk = Arc::new(Switched { disk: machine.disk.clone(), switch: switch.clone() });
+    let refuse = {
+        let switch = switch.clone();
+        move |call| match (switch.load(SeqCst), call) {
+            (IS_FULL, Call::Create) => Some(DiskErrorKind::Full),
+            (FAILS, Call::SyncDirectory) => Some(DiskErrorKind::Io),
+            _ => None,
+        }
+    };
+    let disk = Arc::new(RefusingDisk { disk: machine.disk.clone(), refuse });
     let env = Env { disk, ..machine };
     let options = Options {
         memory_bytes: 256 << 10,

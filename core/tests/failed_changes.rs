@@ -1,54 +1,12 @@
 //! Failures of the disk that look like one that may be tried again, and are not.
 
-use ironleaf::env::{
-    BoxFuture, DirectoryLock, Disk, DiskError, DiskErrorKind, DiskResult, Env, File, OpenMode, os,
-};
+mod refusing_disk;
+
+use ironleaf::env::{DiskErrorKind, Env, os};
 use ironleaf::{Database, Durability, ErrorKind, Options};
-use std::path::Path;
+use refusing_disk::{Call, RefusingDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-
-/// Says that the disk is full to who syncs a directory in which a file was renamed.
-struct FullAfterRename {
-    disk: Arc<dyn Disk>,
-    is_on: Arc<AtomicBool>,
-    was_renamed: AtomicBool,
-}
-
-impl Disk for FullAfterRename {
-    fn create_dir(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.disk.create_dir(path)
-    }
-
-    fn open(&self, path: &Path, mode: OpenMode) -> BoxFuture<'static, DiskResult<Arc<dyn File>>> {
-        self.disk.open(path, mode)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.was_renamed.store(self.is_on.load(SeqCst), SeqCst);
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        self.disk.remove(path)
-    }
-
-    fn list(&self, path: &Path) -> BoxFuture<'static, DiskResult<Vec<String>>> {
-        self.disk.list(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> BoxFuture<'static, DiskResult<()>> {
-        if self.was_renamed.swap(false, SeqCst) {
-            let error = DiskError::new(DiskErrorKind::Full, "sync_dir", path);
-            return Box::pin(async move { Err(error) });
-        }
-        self.disk.sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> BoxFuture<'static, DiskResult<Box<dyn DirectoryLock>>> {
-        self.disk.lock(path)
-    }
-}
 
 fn small() -> Options {
     Options {
@@ -68,11 +26,20 @@ async fn a_directory_that_cannot_be_synced_behind_a_new_manifest_poisons_whateve
     let path = dir.path().join("db");
     let env = os::environment().unwrap();
     let is_on = Arc::new(AtomicBool::new(false));
-    let disk = Arc::new(FullAfterRename {
-        disk: env.disk.clone(),
-        is_on: is_on.clone(),
-        was_renamed: AtomicBool::new(false),
-    });
+    let was_renamed = AtomicBool::new(false);
+    let refuse = {
+        let is_on = is_on.clone();
+        move |call| match call {
+            Call::Rename => {
+                was_renamed.store(is_on.load(SeqCst), SeqCst);
+                None
+            }
+            // The directory in which a file was renamed finds the disk full.
+            Call::SyncDirectory => was_renamed.swap(false, SeqCst).then_some(DiskErrorKind::Full),
+            Call::Create => None,
+        }
+    };
+    let disk = Arc::new(RefusingDisk { disk: env.disk.clone(), refuse });
     let db = Database::open(Env { disk, ..env.clone() }, &path, small()).await.unwrap();
     is_on.store(true, SeqCst);
     let mut commits: u32 = 0;
