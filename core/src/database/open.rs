@@ -228,7 +228,14 @@ impl Opening {
         let mut writer = self.page_writer(&store);
         let mut leavings = self.leavings(&state, &mut replay, names);
         let base = (state.catalog, state.lsn);
-        let (catalog, lsn) = self.replay(&mut replay, &mut writer, base, &mut leavings).await?;
+        let replayed = self.replay(&mut replay, &mut writer, base, &mut leavings).await;
+        let (catalog, lsn) = match replayed {
+            Ok(replayed) => replayed,
+            Err(error) => {
+                self.discard_new_segments(&store, &state).await;
+                return Err(error);
+            }
+        };
         tracing::info!(
             directory = %self.path.display(),
             from = state.lsn.0,
@@ -285,6 +292,18 @@ impl Opening {
             self.env.disk.remove(&self.path.join(name)).await?;
         }
         Ok(())
+    }
+
+    /// Removes the page segments of a replay that failed: nothing names them, and who is refused leaves nothing behind.
+    async fn discard_new_segments(&self, store: &PageStore, state: &ManifestState) {
+        let named = state.page_segments();
+        let created: Vec<u64> =
+            store.table.lock().segments.keys().filter(|id| !named.contains(id)).copied().collect();
+        for id in created {
+            store.files.remove(id);
+            // If that fails the next open tries again.
+            let _ = self.env.disk.remove(&self.path.join(page_segment_name(id))).await;
+        }
     }
 
     /// Replays the log into pages; returns the catalog and the last position.
