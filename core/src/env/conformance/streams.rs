@@ -18,7 +18,7 @@ pub struct StreamCheck {
     pub run: fn(Peers) -> BoxFuture<'static, ()>,
 }
 
-/// Who talks in a check. Both may be the same machine.
+/// Who talks in a check. Both may be the same machine; where they are not, each does its part in tasks of its own.
 #[derive(Clone, Debug)]
 pub struct Peers {
     /// Listens.
@@ -44,6 +44,7 @@ checks! {
     a_writer_waits_for_its_reader
     a_direction_ends_alone
     connections_do_not_mix
+    a_connection_is_made_before_it_is_accepted
     nobody_there_is_refused
     an_address_has_one_listener
     streams_outlive_their_listener
@@ -53,27 +54,50 @@ checks! {
     malformed_addresses_are_errors
 }
 
-/// A stream, seen from both of its ends.
-struct Ends {
-    server: Box<dyn Stream>,
-    client: Box<dyn Stream>,
+/// Somebody who listens, and where.
+struct Listening {
+    listener: Box<dyn Listener>,
+    address: String,
+}
+
+impl Listening {
+    async fn accept(&self) -> Box<dyn Stream> {
+        self.listener.accept().await.expect("somebody connects").0
+    }
 }
 
 impl Peers {
-    async fn listen(&self) -> Box<dyn Listener> {
-        self.server.network.listen(&self.address).await.expect("port 0 is always free")
+    async fn listen(&self) -> Listening {
+        let listen = self.server.network.listen(&self.address);
+        let listener = Part::of(&self.server, listen).output().await.expect("port 0 is always free");
+        let address = listener.address();
+        Listening { listener, address }
     }
 
-    async fn connect(&self, listener: &dyn Listener) -> Box<dyn Stream> {
-        self.client.network.connect(&listener.address()).await.expect("somebody listens")
+    fn connect(&self, address: &str) -> Part<Box<dyn Stream>> {
+        let connect = self.client.network.connect(address);
+        Part::of(&self.client, async { connect.await.expect("somebody listens") })
     }
 
-    /// One connection, and no listener any more.
-    async fn ends(&self) -> Ends {
-        let listener = self.listen().await;
-        let client = self.connect(&*listener).await;
-        let (server, _) = listener.accept().await.expect("somebody has connected");
-        Ends { server, client }
+    /// Connects the two, without a listener any more, and has each do its part; gives what they give.
+    async fn talk<S: Future<Output: Send> + Send, C: Future<Output: Send> + Send>(
+        &self,
+        server: impl FnOnce(Box<dyn Stream>) -> S + Send + 'static,
+        client: impl FnOnce(Box<dyn Stream>) -> C + Send + 'static,
+    ) -> (S::Output, C::Output)
+    where
+        S::Output: 'static,
+        C::Output: 'static,
+    {
+        let listening = self.listen().await;
+        let connected = self.connect(&listening.address);
+        let served = Part::of(&self.server, async move {
+            let stream = listening.accept().await;
+            drop(listening);
+            server(stream).await
+        });
+        let said = Part::of(&self.client, async move { client(connected.output().await).await });
+        (served.output().await, said.output().await)
     }
 }
 
@@ -115,16 +139,17 @@ async fn receive_all(stream: &mut (impl AsyncReadExt + Unpin)) -> Vec<u8> {
 }
 
 async fn bytes_go_both_ways(peers: Peers) {
-    let listener = peers.listen().await;
-    assert!(!listener.address().ends_with(":0"), "peers cannot connect to port 0");
-    let mut client = peers.connect(&*listener).await;
+    let listening = peers.listen().await;
+    assert!(!listening.address.ends_with(":0"), "peers cannot connect to port 0");
+    let connected = peers.connect(&listening.address);
     let serve = async move {
-        let (mut stream, peer) = listener.accept().await.expect("somebody has connected");
+        let (mut stream, peer) = listening.listener.accept().await.expect("somebody connects");
         assert_eq!(receive(&mut stream, 5).await, b"hello");
         send(&mut stream, b"and hello to you").await;
         peer
     };
     let server = Part::of(&peers.server, serve);
+    let mut client = connected.output().await;
     send(&mut client, b"hello").await;
     assert_eq!(receive(&mut client, 16).await, b"and hello to you");
     assert!(server.output().await.contains(':'), "a peer has an address");
@@ -132,78 +157,78 @@ async fn bytes_go_both_ways(peers: Peers) {
 
 async fn large_transfers_are_whole_in_both_directions(peers: Peers) {
     const LEN: usize = (1 << 20) + 3;
-    let Ends { server, client } = peers.ends().await;
-    let both_ways = |env: &Env, stream: Box<dyn Stream>, seed: u8| {
+    async fn both_ways(env: Env, stream: Box<dyn Stream>, seed: u8) -> Vec<u8> {
         let (mut reader, mut writer) = tokio::io::split(stream);
-        let sent = Part::of(env, async move {
+        let sent = Part::of(&env, async move {
             send(&mut writer, &pattern(LEN, seed)).await;
             writer.shutdown().await.expect("the peer is there");
         });
-        let received = Part::of(env, async move { receive_all(&mut reader).await });
-        (sent, received)
-    };
-    let (server_sent, server_received) = both_ways(&peers.server, server, 1);
-    let (client_sent, client_received) = both_ways(&peers.client, client, 2);
-    assert!(server_received.output().await == pattern(LEN, 2), "the server received something else");
-    assert!(client_received.output().await == pattern(LEN, 1), "the client received something else");
-    server_sent.output().await;
-    client_sent.output().await;
+        let received = Part::of(&env, async move { receive_all(&mut reader).await });
+        sent.output().await;
+        received.output().await
+    }
+    let (server, client) = (peers.server.clone(), peers.client.clone());
+    let (by_server, by_client) =
+        peers.talk(|stream| both_ways(server, stream, 1), |stream| both_ways(client, stream, 2)).await;
+    assert!(by_server == pattern(LEN, 2), "the server received something else");
+    assert!(by_client == pattern(LEN, 1), "the client received something else");
 }
 
 async fn a_writer_waits_for_its_reader(peers: Peers) {
     const FAR_TOO_MUCH: u64 = 256 << 20;
-    let Ends { mut server, mut client } = peers.ends().await;
     let (written, enough) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let writer = {
-        let (written, enough) = (written.clone(), enough.clone());
-        Part::of(&peers.client, async move {
-            let chunk = pattern(16 << 10, 0);
-            while !enough.load(SeqCst) && written.load(SeqCst) < FAR_TOO_MUCH {
-                send(&mut client, &chunk).await;
-                written.fetch_add(chunk.len() as u64, SeqCst);
-            }
-            client.shutdown().await.expect("the peer is there");
-        })
+    let watch = {
+        let (env, written, enough) = (peers.server.clone(), written.clone(), enough.clone());
+        async move |mut stream: Box<dyn Stream>| {
+            eventually(&env, "the writer stands still", async || {
+                let before = written.load(SeqCst);
+                env.clock.sleep(Duration::from_millis(50)).await;
+                before > 0 && before == written.load(SeqCst)
+            })
+            .await;
+            assert!(written.load(SeqCst) < FAR_TOO_MUCH, "nobody reads, and the writer never waited");
+            enough.store(true, SeqCst);
+            receive_all(&mut stream).await.len() as u64
+        }
     };
-    eventually(&peers.client, "the writer stands still", async || {
-        let before = written.load(SeqCst);
-        peers.client.clock.sleep(Duration::from_millis(50)).await;
-        before > 0 && before == written.load(SeqCst)
-    })
-    .await;
-    assert!(written.load(SeqCst) < FAR_TOO_MUCH, "nobody reads, and the writer never waited");
-    enough.store(true, SeqCst);
-    let received = receive_all(&mut server).await.len() as u64;
-    writer.output().await;
-    assert_eq!(received, written.load(SeqCst));
+    let write = async move |mut stream: Box<dyn Stream>| {
+        let chunk = pattern(16 << 10, 0);
+        while !enough.load(SeqCst) && written.load(SeqCst) < FAR_TOO_MUCH {
+            send(&mut stream, &chunk).await;
+            written.fetch_add(chunk.len() as u64, SeqCst);
+        }
+        stream.shutdown().await.expect("the peer is there");
+        written.load(SeqCst)
+    };
+    let (received, written) = peers.talk(watch, write).await;
+    assert_eq!(received, written);
 }
 
 async fn a_direction_ends_alone(peers: Peers) {
-    let Ends { mut server, mut client } = peers.ends().await;
-    send(&mut client, b"a question").await;
-    client.shutdown().await.expect("the peer is there");
-    assert_eq!(receive_all(&mut server).await, b"a question");
-    assert_eq!(server.read(&mut [0; 8]).await.expect("an end"), 0, "an end stays an end");
-    send(&mut server, b"an answer").await;
-    send(&mut server, b", and more").await;
-    drop(server);
-    assert_eq!(receive_all(&mut client).await, b"an answer, and more");
-    assert_eq!(client.write(b"late").await.map_err(|error| error.kind()), Err(ErrorKind::BrokenPipe));
+    let answer = async |mut stream: Box<dyn Stream>| {
+        assert_eq!(receive_all(&mut stream).await, b"a question");
+        assert_eq!(stream.read(&mut [0; 8]).await.expect("an end"), 0, "an end stays an end");
+        send(&mut stream, b"an answer").await;
+        send(&mut stream, b", and more").await;
+    };
+    let ask = async |mut stream: Box<dyn Stream>| {
+        send(&mut stream, b"a question").await;
+        stream.shutdown().await.expect("the peer is there");
+        assert_eq!(receive_all(&mut stream).await, b"an answer, and more");
+        let late = stream.write(b"late").await.map_err(|error| error.kind());
+        assert_eq!(late, Err(ErrorKind::BrokenPipe));
+    };
+    peers.talk(answer, ask).await;
 }
 
 async fn connections_do_not_mix(peers: Peers) {
     const CONNECTIONS: u8 = 20;
-    let listener = peers.listen().await;
-    let mut clients = Vec::new();
-    for number in 0..CONNECTIONS {
-        let mut client = peers.connect(&*listener).await;
-        send(&mut client, &[number]).await;
-        clients.push(client);
-    }
+    let listening = peers.listen().await;
+    let address = listening.address.clone();
     let serve = async move {
         let mut streams = Vec::new();
         for _ in 0..CONNECTIONS {
-            streams.push(listener.accept().await.expect("somebody has connected").0);
+            streams.push(listening.accept().await);
         }
         for stream in streams.iter_mut().rev() {
             let number = receive(stream, 1).await[0];
@@ -212,73 +237,99 @@ async fn connections_do_not_mix(peers: Peers) {
         streams
     };
     let server = Part::of(&peers.server, serve);
+    let mut clients = Vec::new();
+    for number in 0..CONNECTIONS {
+        let mut client = peers.connect(&address).output().await;
+        send(&mut client, &[number]).await;
+        clients.push(client);
+    }
     for (client, number) in clients.iter_mut().zip(0..) {
         assert_eq!(receive(client, 2).await, [number, number ^ 0xff]);
     }
     drop(server.output().await);
 }
 
+async fn a_connection_is_made_before_it_is_accepted(peers: Peers) {
+    let listening = peers.listen().await;
+    let mut client = peers.connect(&listening.address).output().await;
+    send(&mut client, b"early").await;
+    let serve = async move { receive(&mut listening.accept().await, 5).await };
+    assert_eq!(Part::of(&peers.server, serve).output().await, b"early");
+}
+
 async fn nobody_there_is_refused(peers: Peers) {
-    let listener = peers.listen().await;
-    let address = listener.address();
-    drop(listener);
+    let Listening { listener, address } = peers.listen().await;
+    Part::of(&peers.server, async { drop(listener) }).output().await;
     let refused = peers.client.network.connect(&address).await.err().expect("nobody listens any more");
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
 async fn an_address_has_one_listener(peers: Peers) {
-    let listener = peers.listen().await;
-    let address = listener.address();
-    let taken = peers.server.network.listen(&address).await.err().expect("the address is taken");
-    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
-    let other = peers.listen().await;
-    assert_ne!(other.address(), address, "port 0 takes a free port");
-    drop(listener);
-    peers.server.network.listen(&address).await.expect("the address is free again");
+    let (server, requested) = (peers.server.clone(), peers.address.clone());
+    let listen = async move {
+        let network = &server.network;
+        let listener = network.listen(&requested).await.expect("port 0 is always free");
+        let address = listener.address();
+        let taken = network.listen(&address).await.err().expect("the address is taken");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+        let other = network.listen(&requested).await.expect("port 0 is always free");
+        assert_ne!(other.address(), address, "port 0 takes a free port");
+        drop(listener);
+        network.listen(&address).await.expect("the address is free again");
+    };
+    Part::of(&peers.server, listen).output().await;
 }
 
 async fn streams_outlive_their_listener(peers: Peers) {
-    let Ends { mut server, mut client } = peers.ends().await;
-    send(&mut client, b"still").await;
-    assert_eq!(receive(&mut server, 5).await, b"still");
-    send(&mut server, b"here").await;
-    assert_eq!(receive(&mut client, 4).await, b"here");
+    let reply = async |mut stream: Box<dyn Stream>| {
+        assert_eq!(receive(&mut stream, 5).await, b"still");
+        send(&mut stream, b"here").await;
+        stream
+    };
+    let ask = async |mut stream: Box<dyn Stream>| {
+        send(&mut stream, b"still").await;
+        assert_eq!(receive(&mut stream, 4).await, b"here");
+    };
+    drop(peers.talk(reply, ask).await);
 }
 
 async fn what_was_sent_arrives_before_the_end(peers: Peers) {
-    let Ends { mut server, mut client } = peers.ends().await;
-    send(&mut server, &pattern(30_000, 3)).await;
-    drop(server);
-    assert!(receive_all(&mut client).await == pattern(30_000, 3), "a dropped stream lost what it had sent");
+    let give = async |mut stream: Box<dyn Stream>| send(&mut stream, &pattern(30_000, 3)).await;
+    let take = async |mut stream: Box<dyn Stream>| receive_all(&mut stream).await;
+    let ((), taken) = peers.talk(give, take).await;
+    assert!(taken == pattern(30_000, 3), "a dropped stream lost what it had sent");
 }
 
 async fn unread_bytes_break_the_stream(peers: Peers) {
-    let Ends { mut server, mut client } = peers.ends().await;
-    send(&mut client, b"read, unread").await;
-    assert_eq!(receive(&mut server, 4).await, b"read");
-    drop(server);
-    let broken = client.read(&mut [0; 8]).await.expect_err("bytes were lost, so this is no orderly end");
-    assert_eq!(broken.kind(), ErrorKind::ConnectionReset);
+    let leave = async |mut stream: Box<dyn Stream>| assert_eq!(receive(&mut stream, 4).await, b"read");
+    let lose = async |mut stream: Box<dyn Stream>| {
+        send(&mut stream, b"read, unread").await;
+        let broken = stream.read(&mut [0; 8]).await.expect_err("bytes were lost, so this is no orderly end");
+        assert_eq!(broken.kind(), ErrorKind::ConnectionReset);
+    };
+    peers.talk(leave, lose).await;
 }
 
 async fn writing_to_nobody_fails(peers: Peers) {
-    let Ends { server, client } = peers.ends().await;
-    drop(server);
-    let client = tokio::sync::Mutex::new(client);
-    eventually(&peers.client, "a write fails", async || {
-        let failed = client.lock().await.write_all(b"anybody?").await.map_err(|error| error.kind());
-        assert!(
-            matches!(failed, Ok(()) | Err(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)),
-            "{failed:?}"
-        );
-        failed.is_err()
-    })
-    .await;
+    let env = peers.client.clone();
+    let write = async move |stream: Box<dyn Stream>| {
+        let stream = tokio::sync::Mutex::new(stream);
+        eventually(&env, "a write fails", async || {
+            let failed = stream.lock().await.write_all(b"anybody?").await.map_err(|error| error.kind());
+            assert!(
+                matches!(failed, Ok(()) | Err(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)),
+                "{failed:?}"
+            );
+            failed.is_err()
+        })
+        .await;
+    };
+    peers.talk(async |stream| drop(stream), write).await;
 }
 
 async fn malformed_addresses_are_errors(peers: Peers) {
     for address in ["", "nowhere", "localhost:", "localhost:65536", "localhost:port"] {
-        assert!(peers.server.network.listen(address).await.is_err(), "listens on {address:?}");
+        assert!(peers.client.network.listen(address).await.is_err(), "listens on {address:?}");
         assert!(peers.client.network.connect(address).await.is_err(), "connects to {address:?}");
     }
 }
