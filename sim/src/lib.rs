@@ -22,3 +22,4 @@ mod random;
 pub mod runner;
 pub mod scenario;
 pub mod shrink;
+pub mod turmoil;

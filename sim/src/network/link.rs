@@ -1,5 +1,6 @@
 //! What all streams of one life of a machine share: who listens where, and whether anything arrives.
 
+use super::parse;
 use super::stream::{Pipes, Side, SimStream};
 use crate::executor::EventKind;
 use crate::ground::Ground;
@@ -160,11 +161,6 @@ impl State {
     fn streams(&self) -> Vec<Arc<Pipes>> {
         self.streams.iter().filter_map(Weak::upgrade).collect()
     }
-}
-
-fn parse(address: &str) -> io::Result<(&str, u16)> {
-    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    parts.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an address is host:port"))
 }
 
 fn refusal() -> io::Error {

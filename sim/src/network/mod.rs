@@ -17,3 +17,11 @@ mod tests;
 
 pub(crate) use link::Link;
 pub use link::NetworkHandle;
+
+use std::io;
+
+/// Host and port of an address.
+pub(crate) fn parse(address: &str) -> io::Result<(&str, u16)> {
+    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    parts.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an address is host:port"))
+}
