@@ -36,6 +36,8 @@ pub enum Command {
     Replay(ReplayArguments),
     /// Cuts a failing scenario down while it fails the same way.
     Shrink(ShrinkArguments),
+    /// Recovers every disk that a crash may leave, at every crash point of a scenario.
+    Crashes(CrashesArguments),
     /// Lists families, choices, kinds of loss, probes, oracles and planted bugs.
     List,
     /// Finds every planted bug (in builds that have them: `cargo museum`).
@@ -133,6 +135,45 @@ pub struct ReplayArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+A crash point is each submission and completion of a change of the disk, each acknowledgement, and the end of a
+scenario. At each, what a power loss and what the death of the process may leave is enumerated: every subset of the
+sectors, lengths and directory entries that are pending, where these are few; else classes and random subsets.
+Images that are equal, and to be judged alike, are recovered once.
+
+Examples:
+  cargo lab crashes scenarios/NAME.toml     one scenario
+  cargo lab crashes FILE --depth 2 --recoveries 16   and the recovery from one image in sixteen
+  cargo lab crashes --bounded 3             every scenario of up to three operations")]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["files", "bounded"]))]
+pub struct CrashesArguments {
+    /// Scenarios, with their schedules; where they crash, every other outcome is tried as well.
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Every scenario of 1 to N operations from a small alphabet.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5))]
+    pub bounded: Option<u32>,
+    /// Crashes in a row: 2 crashes recoveries as well.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub depth: u32,
+    /// With a depth of 2 or more, crash the recovery from one image in N.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub recoveries: u64,
+    /// Try every subset at points with at most N pending units.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub units: u32,
+    /// Most images at a point with more units.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    pub images: u64,
+    /// Threads; as many as the machine has by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Where failing scenarios are written.
+    #[arg(long, value_name = "DIR", default_value = "lab-out")]
+    pub report: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct ShrinkArguments {
     /// The scenario; it must fail.
     pub file: PathBuf,
@@ -172,6 +213,30 @@ pub enum MuseumCommand {
     Replay(ReplayArguments),
     /// Cuts a scenario down that fails with its bug.
     Shrink(ShrinkArguments),
+    /// Looks for the bugs in the crash images of all short scenarios, instead of by campaigns.
+    Crashes(MuseumCrashesArguments),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --bug, every bug is looked for, and one that is not found is no failure: it may need more operations than
+these, a schedule or a fault. With --bug, exit code 1 says that it was not found.")]
+pub struct MuseumCrashesArguments {
+    /// Only this bug.
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Scenarios of 1 to N operations.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=5))]
+    pub bounded: u32,
+    /// Crashes in a row: 2 crashes recoveries as well.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub depth: u32,
+    /// Threads; as many as the machine has by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Keep the scenario that shows each bug in a directory.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
 }
 
 fn parse_seeds(text: &str) -> Result<Range<u64>, String> {

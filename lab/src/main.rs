@@ -6,6 +6,7 @@
 mod output;
 
 mod arguments;
+mod crashes;
 mod interrupt;
 mod list;
 mod measure;
@@ -63,10 +64,12 @@ fn main() -> ExitCode {
             Command::Run(arguments) => run::run(&arguments),
             Command::Replay(arguments) => replay::replay(&arguments),
             Command::Shrink(arguments) => shrink::shrink(&arguments),
+            Command::Crashes(arguments) => crashes::crashes(&arguments),
             Command::List => list::list(),
             Command::Museum(arguments) => match &arguments.command {
                 Some(MuseumCommand::Replay(arguments)) => museum::replay(arguments),
                 Some(MuseumCommand::Shrink(arguments)) => museum::shrink(arguments),
+                Some(MuseumCommand::Crashes(arguments)) => museum::crashes(arguments),
                 None => museum::museum(&arguments),
             },
         }

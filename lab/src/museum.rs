@@ -1,6 +1,6 @@
 //! `lab museum`: every planted bug must be found. A bug that is missed means that the laboratory is wrong.
 
-use crate::arguments::{MuseumArguments, ReplayArguments, ShrinkArguments};
+use crate::arguments::{MuseumArguments, MuseumCrashesArguments, ReplayArguments, ShrinkArguments};
 use crate::{Misuse, Verdict};
 use ironleaf::lab::Planted;
 
@@ -34,21 +34,28 @@ pub fn museum(_arguments: &MuseumArguments) -> Result<Verdict, Misuse> {
     needs_bugs().map(|()| Verdict::Clean)
 }
 
+#[cfg(not(ironleaf_planted))]
+pub fn crashes(_arguments: &MuseumCrashesArguments) -> Result<Verdict, Misuse> {
+    needs_bugs().map(|()| Verdict::Clean)
+}
+
 #[cfg(ironleaf_planted)]
-pub use planted::museum;
+pub use planted::{crashes, museum};
 
 #[cfg(ironleaf_planted)]
 mod planted {
-    use super::{Misuse, MuseumArguments, Planted, Verdict, museum_number};
+    use super::{Misuse, MuseumArguments, MuseumCrashesArguments, Planted, Verdict, museum_number};
+    use crate::crashes::{Work, explore_all};
     use crate::interrupt::{interrupted, listen};
     use crate::measure::{cpu_time, jobs};
-    use crate::output::{table, writable, write_scenario};
+    use crate::output::{grouped, table, writable, write_scenario};
     use crate::run::runtime;
     use indicatif::ProgressBar;
     use ironleaf::lab::{PLANTED, plant};
     use ironleaf_sim::campaign::{Campaign, Found, Observer, Runtime, campaign, explore};
+    use ironleaf_sim::crash_images::Extent;
     use ironleaf_sim::runner::{RunOptions, RunReport};
-    use ironleaf_sim::scenario::Family;
+    use ironleaf_sim::scenario::{Expectation, Family};
     use ironleaf_sim::shrink::{ShrinkLimits, shrink};
     use std::time::Duration;
 
@@ -73,15 +80,7 @@ mod planted {
 
     /// Finds every planted bug, or one of them.
     pub fn museum(arguments: &MuseumArguments) -> Result<Verdict, Misuse> {
-        let bugs: Vec<&Planted> = PLANTED
-            .iter()
-            .filter(|bug| arguments.bug.as_deref().is_none_or(|name| name == bug.name))
-            .collect();
-        if let (Some(name), true) = (&arguments.bug, bugs.is_empty()) {
-            return Err(Misuse(format!(
-                "there is no planted bug called {name}; `cargo lab list` shows them"
-            )));
-        }
+        let bugs = named(arguments.bug.as_deref())?;
         if arguments.base_seed.checked_add(arguments.seeds.max(1)).is_none() || arguments.seeds == 0 {
             return Err(Misuse(format!(
                 "--base-seed {} with --seeds {} leaves no seed",
@@ -148,6 +147,79 @@ mod planted {
             say!("  look further with: cargo museum --bug {name} --seeds {seeds}");
         }
         Ok(Verdict::Failed)
+    }
+
+    /// The planted bug of this name; without a name, every one.
+    fn named(name: Option<&str>) -> Result<Vec<&'static Planted>, Misuse> {
+        let bugs: Vec<&Planted> =
+            PLANTED.iter().filter(|bug| name.is_none_or(|name| name == bug.name)).collect();
+        match name {
+            Some(name) if bugs.is_empty() => {
+                Err(Misuse(format!("there is no planted bug called {name}; `cargo lab list` shows them")))
+            }
+            _ => Ok(bugs),
+        }
+    }
+
+    /// Looks for planted bugs in the crash images of short scenarios.
+    pub fn crashes(arguments: &MuseumCrashesArguments) -> Result<Verdict, Misuse> {
+        let bugs = named(arguments.bug.as_deref())?;
+        if let Some(directory) = &arguments.keep {
+            writable(directory)?;
+        }
+        listen();
+        let header = ["bug", "museum", "images", "CPU ms", "promise broken"];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        let (mut found_count, looked_for) = (0, bugs.len());
+        let bar = ProgressBar::new_spinner();
+        for bug in bugs {
+            bar.set_message(bug.name);
+            let start = cpu_time();
+            plant(Some(bug.name));
+            let extent = Extent { depth: arguments.depth, ..Extent::default() };
+            let work =
+                Work { only_first: true, ..Work::bounded(arguments.bounded, extent, jobs(arguments.jobs)) };
+            let explored = explore_all(&work, &|_, _| {
+                bar.tick();
+                !interrupted()
+            });
+            let found = explored.found.into_iter().find(|found| found.replays);
+            let broken = found.as_ref().map_or("not found", |found| &found.failure.fingerprint);
+            rows.push(vec![
+                bug.name.to_owned(),
+                museum_number(bug),
+                grouped(explored.coverage.images),
+                (cpu_time() - start).as_millis().to_string(),
+                broken.to_owned(),
+            ]);
+            if let Some(mut found) = found {
+                found_count += 1;
+                if let Some(directory) = &arguments.keep {
+                    let fingerprint = found.failure.fingerprint;
+                    found.scenario.title = format!("{}: {}", bug.name, bug.mechanism);
+                    found.scenario.promise.clone_from(&fingerprint);
+                    found.scenario.expect = Expectation::Failure {
+                        fingerprint: fingerprint.clone(),
+                        bug: Some(bug.name.to_owned()),
+                    };
+                    let limits = ShrinkLimits::default();
+                    let shrunk = shrink(&found.scenario, &fingerprint, limits, |_| !interrupted());
+                    write_scenario(directory, bug.name, &shrunk.scenario)?;
+                }
+            }
+            if interrupted() {
+                break;
+            }
+        }
+        plant(None);
+        bar.finish_and_clear();
+        say!("{}", table(&rows).trim_end());
+        say!("{found_count} of {looked_for} found");
+        if interrupted() {
+            return Ok(Verdict::Interrupted);
+        }
+        // An exploration that finds no bug at all proves nothing about the engine; nor does one that misses its only.
+        Ok(if found_count == 0 { Verdict::Failed } else { Verdict::Clean })
     }
 
     fn hunt(bug: &Planted, runtime: Runtime, arguments: &MuseumArguments, bar: &ProgressBar) -> Hunt {

@@ -93,3 +93,15 @@ fn an_interrupted_campaign_prints_its_summary() {
     assert!(summary.lines().any(|line| line.starts_with("seeds ")), "{summary}");
     assert!(BufReader::new(File::open(&json).unwrap()).lines().count() > 0, "the JSON is written as well");
 }
+
+#[test]
+fn crash_images_are_explored_and_refused_in_one_line_where_there_is_nothing_to_explore() {
+    let output = run(&["crashes", "--bounded", "1"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("EXHAUSTIVE to depth 1") && said.ends_with("clean\n"), "{said}");
+    let output = run(&["crashes", "nowhere.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("nowhere.toml"));
+    assert_eq!(run(&["crashes"]).status.code(), Some(2));
+}

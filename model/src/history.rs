@@ -218,7 +218,7 @@ impl fmt::Display for Crash {
 }
 
 /// An operation that began, and how it ended, if it did.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Record {
     client: u32,
     id: u32,
@@ -230,7 +230,7 @@ struct Record {
     end: Option<End>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct End {
     outcome: Outcome,
     visible: u64,
@@ -311,7 +311,7 @@ impl Floor {
 }
 
 /// The history of one run: the state that the last recovery left, and the life since.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct History {
     model: Model,
     /// The position that the last recovery left.
@@ -368,6 +368,13 @@ impl History {
     #[must_use]
     pub fn trouble_of_life(&self) -> Trouble {
         self.trouble.since(self.trouble_before)
+    }
+
+    /// Tells the moments of one course of events apart at which different states may be recovered.
+    #[must_use]
+    pub fn moment(&self) -> [u64; 5] {
+        let crash = self.worst_crash.map_or(0, |crash| 1 + crash as u64);
+        [self.clock, self.base, self.latest.visible, self.latest.durable, crash]
     }
 
     /// The state at the position that was last recovered.

@@ -108,7 +108,7 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 /// How one change is taken back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Undo {
     /// The field had this value, or was absent.
     Field { key: Vec<u8>, field: Vec<u8>, before: Option<Arc<[u8]>> },
@@ -125,7 +125,7 @@ enum Undo {
 pub struct Mark(usize);
 
 /// All objects by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Model {
     objects: BTreeMap<Vec<u8>, Object>,
     limits: Limits,

@@ -9,6 +9,7 @@
 
 pub mod campaign;
 pub mod choices;
+pub mod crash_images;
 pub mod disk;
 mod executor;
 mod ground;

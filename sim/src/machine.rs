@@ -280,6 +280,12 @@ impl Machine {
         self.volume.dump()
     }
 
+    /// A hash of the disk's files and names, and of what of them is pending: equal digests, equal disks.
+    #[must_use]
+    pub fn disk_digest(&self) -> u64 {
+        self.volume.digest()
+    }
+
     /// Chooses which disk operations may fail from now on, through the choices at `Site::Fault`.
     pub fn set_faults(&mut self, faults: Faults) {
         self.volume.set_faults(faults);

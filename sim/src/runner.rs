@@ -62,13 +62,7 @@ pub const HAS_MADSIM: bool = cfg!(all(madsim, tokio_unstable));
 pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> RunReport {
     let choices = Choices::new(source);
     choices.set_crash_points(scenario.operation_count() as u64 * CRASH_POINTS_PER_OPERATION);
-    let machine = MachineOptions {
-        entropy_seed: scenario.entropy,
-        trace: options.trace,
-        virtual_time_max: Duration::from_secs(600),
-        polls_max: 1_000_000,
-        disk_bytes_max: None,
-    };
+    let machine = machine_options(scenario, options.trace);
     match scenario.madsim {
         None => run_on(Machine::new(choices.clone(), machine), choices, scenario, options),
         #[cfg(all(madsim, tokio_unstable))]
@@ -81,38 +75,81 @@ pub fn run(scenario: &Arc<Scenario>, source: Source, options: RunOptions) -> Run
     }
 }
 
+/// How the machine of a scenario is built.
+pub(crate) fn machine_options(scenario: &Scenario, trace: bool) -> MachineOptions {
+    MachineOptions {
+        entropy_seed: scenario.entropy,
+        trace,
+        virtual_time_max: Duration::from_secs(600),
+        polls_max: 1_000_000,
+        disk_bytes_max: None,
+    }
+}
+
 /// Runs a scenario on a new machine of whatever simulator.
 fn run_on<M: Lives>(
-    mut machine: M,
+    machine: M,
     choices: Choices,
     scenario: &Arc<Scenario>,
     options: RunOptions,
 ) -> RunReport {
-    let shared = Arc::new(Shared::new(Arc::clone(scenario), options, machine.trouble()));
-    let mut crashes = 0;
+    let mut run = Run::new(machine, scenario, options);
     loop {
-        let main = life::live(Arc::clone(&shared), machine.env(), machine.handle());
-        let failure = match machine.run(main) {
-            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified) => break,
+        match run.live() {
+            Lived::Over => break,
+            Lived::Poisoned => {}
+            Lived::Done => run.end(scenario.finale),
+            Lived::Crashed(kind) => run.crash(kind),
+        }
+    }
+    report::report(&run.shared, &run.machine, choices, run.crashes, options)
+}
+
+/// A run between two lives of its machine.
+pub(crate) struct Run<M> {
+    pub(crate) machine: M,
+    shared: Arc<Shared>,
+    crashes: u64,
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lived {
+    /// The last one: the run failed, was stopped, or what its finale left is verified.
+    Over,
+    /// Its database was poisoned: its process has ended, and another one opens what it left.
+    Poisoned,
+    /// All operations are done: the finale comes.
+    Done,
+    /// The machine is to crash.
+    Crashed(CrashKind),
+}
+
+impl<M: Lives> Run<M> {
+    /// A run that has not begun.
+    pub(crate) fn new(machine: M, scenario: &Arc<Scenario>, options: RunOptions) -> Self {
+        let shared = Arc::new(Shared::new(Arc::clone(scenario), options, machine.trouble()));
+        Self { machine, shared, crashes: 0 }
+    }
+
+    /// Runs the machine until its life ends.
+    pub(crate) fn live(&mut self) -> Lived {
+        let main = life::live(Arc::clone(&self.shared), self.machine.env(), self.machine.handle());
+        let failure = match self.machine.run(main) {
+            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified) => return Lived::Over,
             LifeEnd::Finished(Ended::Poisoned) => {
-                // The process ends, and another one opens what it left.
-                shared.crashed(Crash::ProcessDeath);
-                continue;
+                self.shared.crashed(Crash::ProcessDeath);
+                return Lived::Poisoned;
             }
-            LifeEnd::Finished(Ended::OperationsDone) => {
-                finale(&shared, &mut machine, scenario.finale);
-                continue;
-            }
+            LifeEnd::Finished(Ended::OperationsDone) => return Lived::Done,
             LifeEnd::Crashed(kind) => {
-                crashes += 1;
+                self.crashes += 1;
                 // The poll that passed the crash point still ended, and may have shown a broken promise.
-                if shared.has_failed() {
-                    break;
+                if self.shared.has_failed() {
+                    return Lived::Over;
                 }
-                shared.crashed(crash_of(kind));
-                machine.restart(kind);
-                if machine.life() < LIVES_MAX {
-                    continue;
+                if self.machine.life() + 1 < LIVES_MAX {
+                    return Lived::Crashed(kind);
                 }
                 Failure::new("endless", format!("the run was not over after {LIVES_MAX} crashes"))
             }
@@ -120,22 +157,52 @@ fn run_on<M: Lives>(
             LifeEnd::Panicked(message) => Failure::panic(&message),
             LifeEnd::TimedOut(bound) => Failure::new("timed out", format!("no end after {bound}")),
         };
-        shared.fail(failure);
-        break;
+        self.shared.fail(failure);
+        Lived::Over
     }
-    report::report(&shared, &machine, choices, crashes, options)
+
+    /// Takes the machine down, and leaves it at the beginning of its next life.
+    pub(crate) fn crash(&mut self, kind: CrashKind) {
+        self.shared.crashed(crash_of(kind));
+        self.machine.restart(kind);
+    }
+
+    /// Ends the life in which all operations were done.
+    fn end(&mut self, finale: Finale) {
+        match finale {
+            Finale::PowerLoss => self.crash(CrashKind::PowerLoss),
+            Finale::ProcessDeath => self.crash(CrashKind::ProcessDeath),
+            Finale::None => self.shared.crashed(Crash::ProcessDeath),
+        }
+    }
 }
 
-/// Ends the life in which all operations were done.
-fn finale(shared: &Shared, machine: &mut impl Lives, finale: Finale) {
-    let crash = match finale {
-        Finale::PowerLoss => Some(CrashKind::PowerLoss),
-        Finale::ProcessDeath => Some(CrashKind::ProcessDeath),
-        Finale::None => None,
-    };
-    shared.crashed(crash.map_or(Crash::ProcessDeath, crash_of));
-    if let Some(kind) = crash {
-        machine.restart(kind);
+impl Run<Machine> {
+    /// The same run on a second machine in the same state, with choices of its own. See [`Machine::fork`].
+    pub(crate) fn fork(&self, choices: Choices) -> Self {
+        let machine = self.machine.fork(choices);
+        let shared = Arc::new(self.shared.fork(machine.trouble()));
+        Self { machine, shared, crashes: self.crashes }
+    }
+
+    /// From now on the run is about what can be recovered: the next life ends when that is verified.
+    pub(crate) fn only_verify(&self) {
+        self.shared.lock().finale_begun = true;
+    }
+
+    /// Why the run has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// See [`History::moment`](ironleaf_model::History::moment).
+    pub(crate) fn moment(&self) -> [u64; 5] {
+        self.shared.lock().history.moment()
+    }
+
+    /// For each client, how many operations it has begun.
+    pub(crate) fn begun(&self) -> Vec<usize> {
+        self.shared.lock().begun().to_vec()
     }
 }
 

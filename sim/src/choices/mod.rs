@@ -2,7 +2,8 @@
 //!
 //! A run is its default course plus a finite list of deviations from it. Whoever needs a decision (when does a woken
 //! task run, how long does a write take, what does a power loss keep) asks [`Choices::pick`]; 0 is the undisturbed
-//! course. The answers come from a [`Source`]: nothing but zeros, a seeded policy, or a recorded list.
+//! course. The answers come from a [`Source`]: nothing but zeros, a seeded policy, a
+//! recorded list, or an enumerator.
 //!
 //! A choice is named by where it is made rather than by when: (life, site, label, actor, operation, ordinal within
 //! these). So a recorded deviation still finds its place after operations were removed or code was changed.

@@ -1,6 +1,6 @@
-//! Where the answers come from: zeros, a seeded policy, or a recorded list.
+//! Where the answers come from: zeros, a seeded policy, a recorded list, or an enumerator.
 
-use super::names::{Deviation, Group, Key, Map, Names};
+use super::names::{Deviation, Group, Key, Map, Names, Site};
 use super::policy::{ABANDONED, Policy};
 use std::fmt;
 
@@ -20,6 +20,12 @@ pub enum Source {
         deviations: Vec<Deviation>,
         /// Whether a deviation that does not fit is reported rather than dropped.
         strict: bool,
+    },
+    /// The undisturbed course, but what a crash keeps is decided by these picks, in the order in which they come up;
+    /// by zeros behind them. For an enumerator.
+    Enumerated {
+        /// The picks at [`Site::PowerLoss`].
+        picks: Vec<u64>,
     },
 }
 
@@ -57,6 +63,7 @@ pub(super) enum Course {
     Default,
     Seeded(Box<Policy>),
     Recorded(Recording),
+    Enumerated(std::vec::IntoIter<u64>),
 }
 
 /// A recorded list, indexed by name.
@@ -81,6 +88,7 @@ impl Course {
             Source::Recorded { deviations, strict } => {
                 Self::Recorded(Recording::new(&deviations, strict, names))
             }
+            Source::Enumerated { picks } => Self::Enumerated(picks.into_iter()),
         }
     }
 
@@ -89,6 +97,10 @@ impl Course {
             Self::Default => 0,
             Self::Seeded(policy) => policy.pick(key.group.site, key.group.label, limit),
             Self::Recorded(recording) => recording.pick(key, limit, names),
+            Self::Enumerated(picks) if key.group.site == Site::PowerLoss => {
+                picks.next().filter(|pick| *pick < limit).unwrap_or(0)
+            }
+            Self::Enumerated(_) => 0,
         }
     }
 
@@ -115,14 +127,14 @@ impl Course {
             Self::Recorded(recording) => {
                 recording.steps.iter().filter(|step| !step.met).map(|step| step.deviation(names)).collect()
             }
-            Self::Default | Self::Seeded(_) => Vec::new(),
+            Self::Default | Self::Seeded(_) | Self::Enumerated(_) => Vec::new(),
         }
     }
 
     pub(super) fn divergence(&self) -> Option<Divergence> {
         match self {
             Self::Recorded(recording) => recording.divergence.clone(),
-            Self::Default | Self::Seeded(_) => None,
+            Self::Default | Self::Seeded(_) | Self::Enumerated(_) => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 pub(super) const SECTOR_BYTES: u64 = 512;
 const PAGE_BYTES: usize = 4096;
@@ -77,6 +78,19 @@ impl Content {
     pub(super) fn equals(&self, other: &Self) -> bool {
         self.len == other.len
             && self.pages.keys().chain(other.pages.keys()).all(|page| self.page_equals(other, *page))
+    }
+
+    /// Adds what [`equals`](Self::equals) compares to a hash.
+    pub(super) fn hash_into(&self, hash: &mut Xxh3) {
+        hash.update(&self.len.to_le_bytes());
+        for (page, content) in &self.pages {
+            let start = page * PAGE_BYTES as u64;
+            let used = usize::try_from(self.len.saturating_sub(start)).unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
+            if content[..used].iter().any(|byte| *byte != 0) {
+                hash.update(&page.to_le_bytes());
+                hash.update(&content[..used]);
+            }
+        }
     }
 
     fn page_equals(&self, other: &Self, page: u64) -> bool {

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The classes of outcome, by pick at the choice "class"; the names are those of [`Machine::losses`].
 ///
 /// [`Machine::losses`]: crate::machine::Machine::losses
-pub const CLASSES: [&str; 13] = [
+pub const CLASSES: [&str; 14] = [
     "kept_all",
     "dropped_all",
     "one_dropped",
@@ -30,6 +30,7 @@ pub const CLASSES: [&str; 13] = [
     "sectors_scattered",
     "in_flight_dropped",
     "sector_destroyed",
+    "subset",
 ];
 
 /// What a sector holds that power loss has destroyed: neither what was written nor what had been there.
@@ -269,8 +270,12 @@ fn decide(class: u64, units: &mut [Unit], places: &[Place], choices: &Choices) {
             if !written.is_empty() {
                 let at = back("drop", written.len());
                 written[at].destroyed = Some(pick(choices, "sector", written[at].sectors));
+                if pick(choices, "rest", 2) == 1 {
+                    keep_subset(units, places, choices);
+                }
             }
         }
+        13 => keep_subset(units, places, choices),
         _ => {}
     }
 }
@@ -282,6 +287,14 @@ fn pick(choices: &Choices, label: &str, limit: usize) -> usize {
 fn keep(units: &mut [Unit], which: impl Fn(&Unit) -> bool) {
     for unit in units {
         unit.kept = which(unit);
+    }
+}
+
+/// Each sector, length and entry is kept or lost on its own: every outcome but a destroyed sector.
+fn keep_subset(units: &mut [Unit], places: &[Place], choices: &Choices) {
+    for unit in units {
+        places[unit.place].name_choices(choices);
+        unit.keep_subset(choices);
     }
 }
 
@@ -323,6 +336,18 @@ impl Unit {
             _ => sector != at,
         });
         self.torn = Some(kept.collect());
+    }
+
+    /// Decides for each of its sectors, or for it as a whole.
+    fn keep_subset(&mut self, choices: &Choices) {
+        let is_kept = || pick(choices, "lost", 2) == 0;
+        if self.kind != UnitKind::Data {
+            self.kept = is_kept();
+            return;
+        }
+        let kept: Vec<bool> = (0..self.sectors).map(|_| is_kept()).collect();
+        self.kept = kept.contains(&true);
+        self.torn = (self.kept && kept.contains(&false)).then_some(kept);
     }
 
     fn is_whole(&self) -> bool {

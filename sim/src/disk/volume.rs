@@ -5,7 +5,7 @@ use super::fault::{Completion, Faults, Trouble};
 use super::fork::Copier;
 use super::loss::{Struck, strike};
 use super::operation::{Operation, Outcome};
-use super::tree::{Directory, LockState, Node, Space, Stamp};
+use super::tree::{Directory, FileChange, LockState, Node, Space, Stamp};
 use crate::choices::{Choices, Site};
 use crate::executor::{Actor, EventKind};
 use crate::ground::Ground;
@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A machine's disk. It outlives the machine's lives.
 pub(crate) struct Volume(Mutex<VolumeState>);
@@ -233,6 +233,14 @@ impl Volume {
         true
     }
 
+    /// A hash of all files and names, and of what of them is pending: equal digests, equal disks.
+    pub(crate) fn digest(&self) -> u64 {
+        let root = Arc::clone(&self.lock().root);
+        let mut hash = Xxh3::new();
+        hash_into(&mut hash, &root);
+        hash.digest()
+    }
+
     /// Every file, as the process sees it.
     pub(crate) fn dump(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let root = Arc::clone(&self.lock().root);
@@ -252,6 +260,42 @@ fn collect(directory: &Directory, files: &mut Vec<(PathBuf, Vec<u8>)>) {
                 files.push((PathBuf::from(directory.path_of(name)), state.current.read(0, len)));
             }
             Node::Directory(inner) => collect(inner, files),
+        }
+    }
+}
+
+fn hash_into(hash: &mut Xxh3, directory: &Directory) {
+    let state = directory.lock();
+    let mut text = |text: &str| {
+        hash.update(&(text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    for event in &state.pending {
+        event.change.names().for_each(|name| text(name));
+    }
+    text("");
+    for name in state.durable.keys().chain(state.current.keys()) {
+        text(name);
+    }
+    for node in state.current.values() {
+        match node {
+            Node::Directory(inner) => hash_into(hash, inner),
+            Node::File(inode) => {
+                let file = inode.lock();
+                file.current.hash_into(hash);
+                if file.diverged || !file.pending.is_empty() {
+                    file.durable.hash_into(hash);
+                }
+                for event in &file.pending {
+                    match &event.change {
+                        FileChange::Data { offset, bytes } => {
+                            hash.update(&offset.to_le_bytes());
+                            hash.update(bytes);
+                        }
+                        FileChange::Length(len) => hash.update(&len.to_le_bytes()),
+                    }
+                }
+            }
         }
     }
 }

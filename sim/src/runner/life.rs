@@ -48,6 +48,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
 }
 
+#[derive(Clone)]
 pub(super) struct State {
     pub(super) history: History,
     /// For each client, the index of its next operation.
@@ -100,6 +101,12 @@ impl Shared {
         let mut state = self.lock();
         state.history.trouble(trouble);
         state.history.crashed(crash);
+    }
+
+    /// The same between two lives, for another machine in the same state.
+    pub(super) fn fork(&self, trouble: TroubleHandle) -> Self {
+        let state = Mutex::new(self.lock().clone());
+        Self { scenario: Arc::clone(&self.scenario), options: self.options, trouble, state }
     }
 
     /// Keeps the first failure and ends the life.
@@ -155,6 +162,11 @@ impl State {
             results: Vec::new(),
             recovered: Vec::new(),
         }
+    }
+
+    /// For each client, how many operations it has begun.
+    pub(super) fn begun(&self) -> &[usize] {
+        &self.next
     }
 
     /// Whether clients may go on.
