@@ -72,13 +72,16 @@ impl Error {
     /// Whether the medium failed to give back what it holds. Nothing was changed by that, so it may be tried again.
     pub(crate) fn is_failed_read(&self) -> bool {
         let is_read = |source: &DiskError| {
-            source.kind == DiskErrorKind::Io && ["open", "read"].contains(&source.operation)
+            matches!(source.kind, DiskErrorKind::Io | DiskErrorKind::PermissionDenied)
+                && ["open", "read", "length"].contains(&source.operation)
         };
         self.source.as_ref().is_some_and(is_read)
     }
 
-    /// Whether something stored cannot be had: it is damaged, or the medium does not give it.
-    pub(crate) fn is_damage(&self) -> bool {
+    /// Whether something stored cannot be had: it is damaged, or the medium does not give it. `skip_damage` of a scan
+    /// goes on behind what such an error is about.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
         self.kind == ErrorKind::Corruption || self.is_failed_read()
     }
 

@@ -134,6 +134,83 @@ fn of_a_damaged_directory_the_rest_is_shown_and_what_is_left_out_is_named() {
     assert!(code == 1 && out.is_empty() && errors.contains("MANIFEST"), "{errors}");
 }
 
+/// What later writes have put into the log is shown beside damage to the pages below, and so are their other entries.
+#[test]
+fn damage_below_what_the_log_holds_takes_neither() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { page_bytes: 1024, ..Options::default() };
+    let db = Database::open(dir.path().join("db"), options).unwrap();
+    db.set_many("big", (0..1000).map(|n| (format!("f{n:04}"), format!("v{n}")))).unwrap();
+    for n in 0..200 {
+        db.set(format!("small{n:03}"), "f", "v").unwrap();
+    }
+    db.checkpoint().unwrap();
+    for n in 0..1000 {
+        db.with_durability(Durability::Buffered).set("big", format!("f{n:04}"), "new").unwrap();
+    }
+    db.remove("big", "f0500").unwrap();
+    for n in 0..200 {
+        db.set(format!("small{n:03}"), "g", "w").unwrap();
+    }
+    let sound = files(&dir.path().join("db"));
+    drop(db);
+    let pages = sound.keys().find(|name| name.starts_with("pages-")).unwrap();
+    let mut has_damage = 0;
+    for at in (0..sound[pages].len()).step_by(512) {
+        let path = dir.path().join(at.to_string());
+        let mut damaged = sound.clone();
+        damaged.get_mut(pages).unwrap()[at] ^= 1;
+        copy(&damaged, &path);
+        let (code, out, errors) = run(&["dump"], &path);
+        let count = |text: &str| out.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(count("\"big\""), 999, "damage at {at}: the log has all of them: {errors}");
+        assert_eq!(count("\"g\" = \"w\""), 200, "damage at {at}: {errors}");
+        let (of_one, out, errors) = run(&["dump", "big"], &path);
+        assert_eq!(out.lines().count(), 999, "damage at {at}: {errors}");
+        assert!(of_one <= code, "damage at {at}: {errors}");
+        has_damage += code;
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    assert!(has_damage > 5, "most of the bytes are unused");
+}
+
+/// A directory in the place of a file cannot be read, like a file on a bad sector. Nor can a pipe, which would wait.
+#[test]
+fn a_file_that_cannot_be_read_takes_nothing_but_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { page_segment_bytes: 64 << 10, page_bytes: 1024, ..Options::default() };
+    let db = Database::open(dir.path().join("db"), options).unwrap();
+    for n in 0..20 {
+        let entries = (0..200).map(|field| (format!("f{field:03}"), [b'v'; 100]));
+        db.set_many(format!("k{n:02}"), entries).unwrap();
+    }
+    db.checkpoint().unwrap();
+    db.set("log", "f", "v").unwrap();
+    let sound = files(&dir.path().join("db"));
+    drop(db);
+    let mut without_most = 0;
+    for name in sound.keys().filter(|name| name.starts_with("pages-") || name.starts_with("log-")) {
+        let path = dir.path().join(format!("without {name}"));
+        copy(&sound, &path);
+        std::fs::remove_file(path.join(name)).unwrap();
+        if name.ends_with(['0', '2', '4', '6', '8']) {
+            std::fs::create_dir(path.join(name)).unwrap();
+        } else {
+            assert!(Command::new("mkfifo").arg(path.join(name)).status().unwrap().success());
+        }
+        let (check, stated, errors) = run(&["check"], &path);
+        assert!(check == 1 && stated.contains(name.as_str()), "{name}: {check}: {stated}{errors}");
+        let (stat, _) = json(&["stat"], &path);
+        assert!(stat <= 1, "{name}");
+        let (dump, out, errors) = run(&["dump"], &path);
+        assert!(dump <= 1, "{name}: {errors}");
+        assert!(out.contains("\"log\"") || name.starts_with("log-"), "{name}: {errors}");
+        without_most += usize::from(out.lines().count() < 2000);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+    assert!(without_most <= 1, "only the catalog leads to everything");
+}
+
 #[test]
 fn what_is_wrong_with_the_call_is_said_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,6 +234,9 @@ fn what_is_wrong_with_the_call_is_said_in_one_line() {
         let (code, out, errors) = run(arguments, path);
         assert_eq!((code, &out[..], errors.lines().count()), (2, "", 1), "{arguments:?}: {errors}");
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
+        let (code, told) = json(arguments, path);
+        assert!(code == 2 && told["error"].as_str().unwrap().contains(expected), "{told}");
+        assert!(!told["kind"].as_str().unwrap().is_empty());
     }
     assert!(!dir.path().join("none").exists());
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

@@ -158,3 +158,73 @@ async fn files_with_numbers_that_nobody_gets_to_are_not_ours() {
         assert!(path.join(name).exists(), "{name} belongs to somebody else");
     }
 }
+
+/// Of those who open a new directory together one has it, and the others are told so.
+#[test]
+fn openers_that_begin_together_are_locked_out_and_never_told_of_damage() {
+    use ironleaf::blocking::Database;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut opened = 0;
+    for round in 0..20 {
+        let path = dir.path().join(round.to_string());
+        let start = std::sync::Barrier::new(6);
+        let open = || {
+            start.wait();
+            let db = match Database::open(&path, small()) {
+                Ok(db) => db,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+                    return 0;
+                }
+            };
+            db.set("k", "f", "v").expect("a write");
+            db.close().expect("an end in order");
+            1
+        };
+        opened += std::thread::scope(|scope| {
+            let openers: Vec<_> = (0..6).map(|_| scope.spawn(open)).collect();
+            openers.into_iter().map(|opener| opener.join().expect("no panic")).sum::<u32>()
+        });
+        let db = Database::open(&path, small()).expect("a sound directory");
+        assert_eq!(db.check().expect("a check").findings, []);
+        db.close().expect("an end in order");
+    }
+    assert!(opened >= 20, "in each round somebody is the first");
+}
+
+/// A budget for memory is an upper bound. It takes no part of the disk in proportion.
+#[tokio::test]
+async fn a_large_budget_for_memory_does_not_take_the_disk() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let options = Options { memory_bytes: 1 << 42, ..small() };
+    let env = env::os::environment().expect("a runtime");
+    let db = Database::open(env, dir.path(), options).await.expect("a new database");
+    for n in 0..100u8 {
+        db.set("k", [n], "v").await.expect("a write");
+    }
+    assert!(db.check().await.expect("a check").findings.is_empty());
+    db.close().await.expect("an end in order");
+    let reserve = std::fs::metadata(dir.path().join("RESERVE")).map_or(0, |file| {
+        use std::os::unix::fs::MetadataExt;
+        file.blocks() * 512
+    });
+    assert!(reserve < 100 << 20, "{reserve} bytes");
+}
+
+/// Nothing is given once the database is closed, not even what a scan has at hand.
+#[tokio::test]
+async fn scans_end_with_the_database() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let db = open(dir.path()).await.expect("a new database");
+    for n in 0..10u8 {
+        db.set([b'k', n], "f", "v").await.expect("a write");
+        db.set("k", [n], "v").await.expect("a write");
+    }
+    let (mut scan, mut keys) = (db.scan("k", ..), db.keys(""));
+    assert!(scan.next().await.expect("an entry").is_some() && keys.next().await.expect("a key").is_some());
+    db.close().await.expect("an end in order");
+    assert_eq!(scan.next().await.expect_err("it is closed").kind(), ErrorKind::Closed);
+    assert_eq!(keys.next().await.expect_err("it is closed").kind(), ErrorKind::Closed);
+    let visited = scan.for_each(|_, _| std::ops::ControlFlow::Continue(())).await;
+    assert_eq!(visited.expect_err("it is closed").kind(), ErrorKind::Closed);
+}

@@ -257,6 +257,28 @@ impl Edit {
         }
     }
 
+    /// Bytes of all keys, names and values. Those that are numbered count without their numbers.
+    fn bytes(&self) -> u64 {
+        let of_range = |range: &NameRange, value: usize| {
+            let each = (self.key().len() + range.stem.len() + value) as u64;
+            u64::from(range.to.saturating_sub(range.from)).saturating_mul(each)
+        };
+        match self {
+            Self::Set { key, field, value } | Self::Insert { key, field, value } => {
+                (key.len() + field.len() + value.len()) as u64
+            }
+            Self::Put { key, member: name }
+            | Self::Add { key, member: name }
+            | Self::Remove { key, name }
+            | Self::Take { key, name } => (key.len() + name.len()) as u64,
+            Self::Delete { key } => key.len() as u64,
+            Self::SetMany { fields, value, .. } => {
+                of_range(fields, value.len.map_or(value.word.len(), |len| len as usize))
+            }
+            Self::PutMany { members: names, .. } | Self::RemoveMany { names, .. } => of_range(names, 0),
+        }
+    }
+
     /// Whether the answer says what was there before.
     #[must_use]
     pub fn is_counted(&self) -> bool {
@@ -303,6 +325,12 @@ impl Edit {
 }
 
 impl Write {
+    /// Bytes of all keys, names and values.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.edits.iter().map(Edit::bytes).fold(0, u64::saturating_add)
+    }
+
     /// The engine's batch for these edits.
     #[must_use]
     pub fn to_batch(&self) -> WriteBatch {

@@ -21,7 +21,7 @@ use crate::choices::{ChoiceName, Choices, Deviation, Site, Source, Watched};
 use crate::machine::{CrashKind, Machine};
 use crate::runner::{Failure, Lived, Run, RunOptions, machine_options, run};
 use crate::scenario::{Expectation, Finale, Scenario};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ pub fn explore(scenario: &Arc<Scenario>, extent: Extent, goes_on: impl FnMut(&Co
         extent,
         goes_on,
         stopped: false,
-        seen: HashSet::new(),
+        seen: BTreeSet::new(),
         explored: Explored::default(),
     };
     explorer.explore();
@@ -126,7 +126,7 @@ struct Explorer<'a, G> {
     goes_on: G,
     stopped: bool,
     /// By the image, the history, and the crashes that may follow.
-    seen: HashSet<(u64, [u64; 5], u32)>,
+    seen: BTreeSet<(u64, [u64; 5], u32)>,
     explored: Explored,
 }
 

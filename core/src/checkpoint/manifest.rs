@@ -254,7 +254,7 @@ fn encode_header(database: [u8; 16], epoch: u64, generation: u64) -> Vec<u8> {
 }
 
 fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)> {
-    let place = path.display();
+    let place = &path.display();
     if sector.len() < 8 || sector[..8] != MAGIC {
         let message = format!(
             "{place} is not a manifest of Ironleaf's: choose another directory or, if this was a database, restore it from a copy"
@@ -270,7 +270,15 @@ fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)>
     }
     let u32_at = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
+    let damaged =
+        |at: usize, expected: String, found: String| Error::corruption(place, at as u64, expected, found);
     if u32_at(8) != FORMAT {
+        // Another format may have its checksum elsewhere. If it is this one's that fits, only the number is damaged.
+        let mut repaired = sector[..HEADER_CRC].to_vec();
+        repaired[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        if crc32c::crc32c(&repaired) == u32_at(HEADER_CRC) {
+            return Err(damaged(8, format!("format {FORMAT}"), format!("format {}", u32_at(8))));
+        }
         return Err(Error::new(
             ErrorKind::UnsupportedVersion,
             format!(
@@ -282,7 +290,7 @@ fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)>
     let crc = crc32c::crc32c(&sector[..HEADER_CRC]);
     if crc != u32_at(HEADER_CRC) {
         let found = format!("{:08x}", u32_at(HEADER_CRC));
-        return Err(Error::corruption(place, HEADER_CRC as u64, format!("checksum {crc:08x}"), found));
+        return Err(damaged(HEADER_CRC, format!("checksum {crc:08x}"), found));
     }
     let database = sector[16..32].try_into().expect("sixteen bytes");
     let (epoch, generation) = (u64_at(32), u64_at(40));
@@ -457,6 +465,9 @@ mod tests {
         let mut header = encode_header([1; 16], 1, 2);
         assert!(decode_header(Path::new("m"), &header).is_ok());
         header[8] = 2;
+        let error = decode_header(Path::new("m"), &header).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "a number that is damaged is none");
+        header[HEADER_CRC] ^= 1;
         let error = decode_header(Path::new("m"), &header).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
         assert!(error.to_string().contains("format 2"));

@@ -18,6 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Command {
     /// Make a checkpoint, and answer when it is durable, with the position up to which pages hold everything.
     Checkpoint(Option<oneshot::Sender<Result<Lsn>>>),
+    /// Note how far the log is durable.
+    NoteLog,
     /// Verify all pages.
     Check(oneshot::Sender<Result<Report>>),
     /// Note how far the log is durable, answer, and stop.
@@ -80,6 +82,10 @@ impl Checkpointer {
                     if let Some(answer) = answer {
                         let _ = answer.send(outcome.map(|()| self.engine.state.load().root.lsn));
                     }
+                }
+                Command::NoteLog => {
+                    // If it fails the log is poisoned, and whoever writes is told.
+                    let _ = self.note_end_of_log().await;
                 }
                 Command::Check(answer) => {
                     let report = self.engine.verify().await;
@@ -345,8 +351,8 @@ impl Checkpointer {
         if planted!("end-of-log-noted-early") { tail.appended() } else { tail.durable() }
     }
 
-    /// Puts the durable end of the log on record, so that damage to its last records is told from an unfinished tail.
-    /// Nothing depends on it, so a full disk passes without.
+    /// Puts the durable end of the log on record, so that damage to its last records, or the loss of a segment that was
+    /// begun, is told from an unfinished tail. Nothing depends on it, so a full disk passes without.
     async fn note_end_of_log(&mut self) -> Result<()> {
         let edit = self.edit_without_changes();
         if self.engine.log.lock().is_poisoned() || edit.log_durable == self.manifest.last().log_durable {
@@ -356,7 +362,9 @@ impl Checkpointer {
             Err(error) if error.is_shortage() => return Ok(()),
             reserved => reserved?,
         }
-        self.manifest.append(&edit).await.inspect_err(|error| self.engine.log.poison(error))
+        self.manifest.append(&edit).await.inspect_err(|error| self.engine.log.poison(error))?;
+        self.engine.log.note_manifest_edit(self.manifest.edit());
+        Ok(())
     }
 }
 
@@ -441,6 +449,7 @@ impl Engine {
 impl Command {
     /// What a command gets when nobody serves it any more.
     pub(crate) fn refused() -> Error {
-        Error::new(ErrorKind::Closed, "the database is closed")
+        let message = "the database is closed, or the runtime that it was opened in has ended: open it again";
+        Error::new(ErrorKind::Closed, message)
     }
 }

@@ -101,7 +101,7 @@ impl Engine {
                     } else {
                         level
                     };
-                    self.log.reach(commit.position, level).await?;
+                    self.reach(commit.position, level).await?;
                     return Ok(commit);
                 }
                 Attempted::NeedsPages(missing, _state) => {
@@ -130,6 +130,16 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Waits until `position` has reached `level`.
+    pub(crate) async fn reach(&self, position: Lsn, level: Durability) -> Result<()> {
+        self.log.reach(position, level).await?;
+        if self.log.takes_note() {
+            // If the checkpointer has stopped it has noted the end of the log.
+            let _ = self.commands.send(Command::NoteLog);
+        }
+        Ok(())
     }
 
     fn refuse_oversize(&self, payload_bytes: usize, bytes: usize) -> Result<()> {
@@ -397,9 +407,7 @@ impl Overlay<'_> {
 /// The kind of the object at `key`, also if its last entry is gone; `None` if the key surely holds nothing.
 fn stored_kind(state: &ReadState, pages: &PinnedPages<'_>, key: &[u8]) -> Result<Attempt<Option<Kind>>> {
     let at = state.active.visible();
-    let told =
-        state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
-    if let Some(kind) = told {
+    if let Some(kind) = super::read::told_kind(state, at, key) {
         return Ok(Attempt::Done(kind));
     }
     super::read::catalog_kind(pages, &state.root, key)

@@ -294,7 +294,7 @@ impl Database {
     pub async fn flush(&self) -> Result<Lsn> {
         self.engine().ensure_writable()?;
         let appended = self.engine().log.lock().appended();
-        self.engine().log.reach(appended, Durability::Synced).await?;
+        self.engine().reach(appended, Durability::Synced).await?;
         Ok(appended)
     }
 

@@ -2,7 +2,7 @@
 
 use super::engine::ReadState;
 use super::range::{as_slice, is_before};
-use super::read::count;
+use super::read::{count, kind_without_count, told_kind};
 use super::snapshot::Snapshot;
 use super::types::Kind;
 use crate::catalog::{ObjectRecord, damaged_record};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memtable::Memtable;
 use crate::tree::{self, Behind};
 use bytes::Bytes;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -23,9 +23,10 @@ pub struct Keys {
     edited: Option<(u64, VecDeque<Bytes>)>,
     is_done: bool,
     ready: VecDeque<(Vec<u8>, Kind)>,
-    /// The key that the last error was about, and those that were skipped for theirs.
+    /// The key that the last error was about.
     failed: Option<Vec<u8>>,
-    skipped: BTreeSet<Vec<u8>>,
+    /// Keys whose entries could not be counted, and what they hold or held, if that is known.
+    uncounted: BTreeMap<Vec<u8>, Option<Kind>>,
 }
 
 impl fmt::Debug for Keys {
@@ -46,7 +47,7 @@ impl Keys {
             is_done: false,
             ready: VecDeque::new(),
             failed: None,
-            skipped: BTreeSet::new(),
+            uncounted: BTreeMap::new(),
         }
     }
 
@@ -56,35 +57,58 @@ impl Keys {
         while self.ready.is_empty() && !self.is_done {
             self.advance().await?;
         }
+        self.snapshot.engine().ensure_open()?;
         Ok(self.ready.pop_front())
     }
 
-    /// Goes on behind the keys that cannot be read, after an error that says so. `false` if everything on the way can be
-    /// read: the next call tries again.
+    /// Goes on behind the keys that cannot be read, after an error that says so. Keys that later writes are about are
+    /// given all the same, as far as these tell what a key holds; one whose entries cannot all be read is given even if
+    /// none may be left. `false` if everything on the way can be read: the next call tries again.
     ///
     /// # Errors
     /// Those of a read that are not about damage.
     pub async fn skip_damage(&mut self) -> Result<bool> {
         let engine = self.snapshot.engine();
         engine.ensure_open()?;
+        if self.is_done {
+            return Ok(false);
+        }
         let (state, _) = self.snapshot.state();
         let behind = match state.root.catalog {
             Some(catalog) => tree::behind_damage(&*engine.store, catalog, as_slice(&self.from)).await?,
             None => Behind::NotDamaged,
         };
-        let edited = self.edited.as_mut().map(|(_, edited)| edited);
         match (behind, self.failed.take()) {
             (Behind::NotDamaged, None) => return Ok(false),
-            (Behind::NotDamaged, Some(key)) => drop(self.skipped.insert(key)),
+            (Behind::NotDamaged, Some(key)) => {
+                let at = self.snapshot.position();
+                let kind = kind_without_count(&engine.store, &state, at, &key).await?;
+                self.uncounted.insert(key, kind);
+            }
             (Behind::At(bound), _) => {
-                if let Some(edited) = edited {
-                    edited.retain(|key| key[..] >= bound[..]);
-                }
+                self.give_edited_before(&state, Some(&bound));
                 self.from = Bound::Included(bound);
             }
-            (Behind::End, _) => self.is_done = true,
+            (Behind::End, _) => {
+                self.give_edited_before(&state, None);
+                self.is_done = true;
+            }
         }
         Ok(true)
+    }
+
+    /// Gives the keys before `bound` of which only the memtables can be read.
+    fn give_edited_before(&mut self, state: &ReadState, bound: Option<&[u8]>) {
+        let mut edited = match self.edited.take() {
+            Some((_, edited)) => edited,
+            None => self.edited_keys(state),
+        };
+        let at = self.snapshot.position();
+        while let Some(key) = edited.pop_front_if(|key| bound.is_none_or(|bound| key[..] < *bound)) {
+            if let Some(Some(kind)) = told_kind(state, at, &key) {
+                self.ready.push_back((key.to_vec(), kind));
+            }
+        }
     }
 
     /// Gets ready what one leaf and the edits beside it hold: all of it, or nothing.
@@ -132,7 +156,8 @@ impl Keys {
                 let key = &edited[merged];
                 merged += 1;
                 stored.pop_front_if(|(stored, _)| *stored == key[..]);
-                if self.skipped.contains(&key[..]) {
+                if let Some(kind) = self.uncounted.get(&key[..]) {
+                    ready.extend(kind.map(|kind| (key.to_vec(), kind)));
                     continue;
                 }
                 let counted = count(&engine.store, &state, snapshot.position(), key, &[]).await;
@@ -143,7 +168,7 @@ impl Keys {
                 let Some((key, kind)) = stored.pop_front() else { break };
                 match kind {
                     Ok(kind) => ready.push_back((key, kind)),
-                    Err(_) if self.skipped.contains(&key) => {}
+                    Err(_) if self.uncounted.contains_key(&key) => {}
                     Err(malformed) => {
                         let error = damaged_record(&key, malformed);
                         self.failed = Some(key);

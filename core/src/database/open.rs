@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+/// Most bytes that the reserve keeps for pages.
+const RESERVED_PAGE_BYTES_MAX: u64 = 64 << 20;
 /// How often, and how long each time, an opener waits for the lock of a directory.
 const LOCK_WAITS: u32 = 20;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
@@ -41,9 +43,10 @@ pub(super) async fn open(env: Env, path: &Path, options: Options) -> Result<Runn
     if path.as_os_str().is_empty() {
         return Err(Error::invalid_input("the path of the database is empty; name a directory"));
     }
-    let names = list_or_create(&env, path, &options).await?;
+    find_or_create(&env, path, &options).await?;
     let lock = take_lock(&env, path).await?;
-    let names = if names.is_empty() { names } else { env.disk.list(path).await? };
+    // Only now: while somebody else had the lock, anything may have come.
+    let names = env.disk.list(path).await?;
     let opening = Opening { env, path: path.to_path_buf(), options };
     let start = match opening.attempt(&names).await {
         Err(error) if error.kind() == ErrorKind::DiskFull && opening.spend_reserve(&names).await => {
@@ -76,7 +79,8 @@ pub(super) async fn take_lock(env: &Env, path: &Path) -> Result<Box<dyn Director
     }
 }
 
-pub(super) async fn list_or_create(env: &Env, path: &Path, options: &Options) -> Result<Vec<String>> {
+/// Sees to it that there is a directory, which may be another's.
+pub(super) async fn find_or_create(env: &Env, path: &Path, options: &Options) -> Result<()> {
     match env.disk.list(path).await {
         Err(error) if error.kind == DiskErrorKind::NotFound && options.create_if_missing => {
             match env.disk.create_dir(path).await {
@@ -87,7 +91,9 @@ pub(super) async fn list_or_create(env: &Env, path: &Path, options: &Options) ->
                         path
                     ),
                 )),
-                created => Ok(created.map(|()| Vec::new())?),
+                // Somebody else was faster.
+                Err(error) if error.kind == DiskErrorKind::AlreadyExists => Ok(()),
+                created => Ok(created?),
             }
         }
         Err(error) if error.is_not_a_directory() => Err(Error::new(
@@ -98,7 +104,7 @@ pub(super) async fn list_or_create(env: &Env, path: &Path, options: &Options) ->
             ErrorKind::NotFound,
             format!("there is no database at {}; create one with `create_if_missing`", path.display()),
         )),
-        listed => Ok(listed?),
+        listed => Ok(listed.map(drop)?),
     }
 }
 
@@ -435,9 +441,11 @@ impl Opening {
         PageWriter::new(store.clone(), self.options.page_bytes, self.options.page_segment_bytes)
     }
 
-    /// A log segment for who removes and one for an open, and pages of half a memtable.
+    /// A log segment for who removes and one for an open, and pages of half a memtable, up to a bound: a large budget for
+    /// memory is no reason to take as much of the disk.
     fn reserve_bytes(&self) -> u64 {
-        2 * self.options.log_segment_bytes as u64 + self.options.memory_bytes as u64 / 8
+        let pages = (self.options.memory_bytes as u64 / 8).min(RESERVED_PAGE_BYTES_MAX);
+        2 * self.options.log_segment_bytes as u64 + pages
     }
 
     /// Bytes that one of the two memtables may take.

@@ -188,10 +188,32 @@ pub(crate) async fn count(
             _ => {}
         }
     }
-    let told =
-        state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at));
-    let kind = told.unwrap_or(record.map(|record| record.kind)).filter(|_| count > 0);
+    let kind = told_kind(state, at, key).unwrap_or(record.map(|record| record.kind)).filter(|_| count > 0);
     Ok((count, kind))
+}
+
+/// What the memtables tell of what `key` holds or held: `Some(None)` if it was deleted.
+pub(crate) fn told_kind(state: &ReadState, at: Lsn, key: &[u8]) -> Option<Option<Kind>> {
+    state.memtables().filter_map(|memtable| memtable.object(key)).find_map(|object| object.kind(at))
+}
+
+/// What `key` holds or held, as far as that can be read; it may be empty by now.
+pub(crate) async fn kind_without_count(
+    store: &PageStore,
+    state: &ReadState,
+    at: Lsn,
+    key: &[u8],
+) -> Result<Option<Kind>> {
+    if let Some(kind) = told_kind(state, at, key) {
+        return Ok(kind);
+    }
+    match base_record(store, state, at, key).await {
+        Ok(record) => {
+            Ok(record.and_then(|bytes| ObjectRecord::decode(&bytes).ok().map(|record| record.kind)))
+        }
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The record of `key` in the catalog under `root`.

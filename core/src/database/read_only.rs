@@ -4,7 +4,7 @@
 //! is damaged stays as it was found, for a later and better attempt.
 
 use super::engine::{Closing, Counters, Engine, ReadState, Registry, Running};
-use super::open::{Opening, list_or_create, take_lock};
+use super::open::{Opening, find_or_create, take_lock};
 use super::pace::Pace;
 use crate::checkpoint::ManifestState;
 use crate::env::{BoxFuture, DiskError, DiskErrorKind, DiskResult, Env, File, OpenMode};
@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> Result<Running> {
     options.validate()?;
     let options = Options { create_if_missing: false, ..options };
-    list_or_create(&env, path, &options).await?;
+    find_or_create(&env, path, &options).await?;
     let lock = take_lock(&env, path).await?;
     let names = env.disk.list(path).await?;
     let opening = Opening { env, path: path.to_path_buf(), options };
@@ -108,14 +108,21 @@ async fn replay(
     }
 }
 
-/// The pages that the manifest names. A segment that is missing is noticed when a page of it is read.
+async fn segment_bytes(opened: DiskResult<Arc<dyn File>>) -> Result<u64> {
+    Ok(opened?.len().await?)
+}
+
+/// The pages that the manifest names. A segment that is missing or cannot be opened is noticed when a page of it is read.
 async fn page_table(opening: &Opening, state: &ManifestState) -> Result<PageTable> {
     let mut table = PageTable::default();
     for id in state.page_segments() {
         let path = opening.path.join(page_segment_name(id));
         let bytes = match opening.env.disk.open(&path, OpenMode::Read).await {
             Err(error) if error.kind == DiskErrorKind::NotFound => 0,
-            opened => opened?.len().await?,
+            opened => match segment_bytes(opened).await {
+                Err(error) if error.is_failed_read() => 0,
+                bytes => bytes?,
+            },
         };
         table.add_segment(id, bytes);
     }

@@ -104,6 +104,7 @@ impl Scan {
             self.ready = ready;
             let _ = filled?;
         }
+        self.snapshot.engine().ensure_open()?;
         Ok(self.ready.pop_front())
     }
 
@@ -113,6 +114,7 @@ impl Scan {
         &mut self,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send,
     ) -> Result<()> {
+        self.snapshot.engine().ensure_open()?;
         while let Some((name, value)) = self.ready.pop_front() {
             if visit(&name, &value).is_break() {
                 return Ok(());

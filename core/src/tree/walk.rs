@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::pages::{PageRef, PageSource, check_level};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::node::Node;
 use crate::sync::Arc;
 use std::convert::Infallible;
@@ -125,7 +125,7 @@ impl<I: Inspector> Verify<'_, I> {
         }
         let node = match source.load(page).await {
             Ok(node) => node,
-            Err(error) if error.kind() == ErrorKind::Corruption => {
+            Err(error) if error.is_damage() => {
                 self.verified.findings.push(format!("{}: {error}", page.id));
                 self.verified.has_unread = true;
                 return Ok(());

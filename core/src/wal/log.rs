@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
 use crate::options::Durability;
 use crate::record;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, Notify};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -38,6 +38,8 @@ pub(crate) struct Log {
     reserve: tokio::sync::Mutex<Reserve>,
     /// The newest manifest edit known durable; goes into segment headers.
     manifest_edit: AtomicU64,
+    /// A segment was begun, and what begins it is durable: the manifest should know.
+    note_due: AtomicBool,
     syncs: AtomicU64,
     writes: AtomicU64,
 }
@@ -67,6 +69,8 @@ pub(crate) struct Tail {
     buffer_offset: u64,
     /// The same for segments that were left meanwhile, oldest first.
     unwritten: Vec<(Arc<Segment>, u64, Bytes)>,
+    /// The first position of the newest segment, until it is durable.
+    begun: Option<Lsn>,
     /// Segments with bytes that no sync has covered, oldest first.
     unsynced: Vec<Arc<Segment>>,
     /// Every segment that replay might still need, oldest first; the last is `segment`.
@@ -133,6 +137,7 @@ impl Log {
             buffer: Vec::new(),
             buffer_offset: RECORDS_START,
             unwritten: Vec::new(),
+            begun: None,
             unsynced: Vec::new(),
             live: VecDeque::from([first.clone()]),
             spare: None,
@@ -164,6 +169,7 @@ impl Log {
             spare_answered: Notify::new(),
             reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), reserve_bytes)),
             manifest_edit: AtomicU64::new(header.manifest_edit),
+            note_due: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
         }
@@ -187,6 +193,12 @@ impl Log {
     /// Notes that manifest edit `edit` is durable.
     pub(crate) fn note_manifest_edit(&self, edit: u64) {
         self.manifest_edit.store(edit, Ordering::Release);
+    }
+
+    /// Whether it is time to note in the manifest how far the log is durable, since another segment was begun: should it
+    /// get lost, nothing else would tell that it was there. True once for each time.
+    pub(crate) fn takes_note(&self) -> bool {
+        self.note_due.load(Ordering::Relaxed) && self.note_due.swap(false, Ordering::AcqRel)
     }
 
     /// Refuses every write from now on, because of `cause`.
@@ -315,6 +327,9 @@ impl Log {
                 tail.written = tail.written.max(journey.upto);
                 if journey.stage == Stage::Syncing {
                     tail.durable = tail.durable.max(journey.upto);
+                    if tail.begun.take_if(|first| *first <= journey.upto).is_some() {
+                        self.note_due.store(true, Ordering::Release);
+                    }
                 }
                 drop(tail);
                 if !sabotaged!("landing-not-told") {
@@ -586,6 +601,7 @@ impl Tail {
             self.live.push_back(next.clone());
             self.segment = next;
             self.offset = RECORDS_START;
+            self.begun = Some(self.appended.next());
         }
         if self.buffer.is_empty() {
             self.buffer_offset = self.offset;

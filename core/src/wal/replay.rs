@@ -55,8 +55,14 @@ impl Replay {
         let mut segments = Vec::new();
         let (mut files, mut others) = (Vec::new(), Vec::new());
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
-            let file = env.disk.open(&directory.join(segment_name(slot)), mode).await?;
-            let header = read_header(&file, slot).await?;
+            let (file, header) = match open_segment(env, directory, slot, mode).await {
+                Ok(opened) => opened,
+                // If it is needed, it is missed further on.
+                Err(error) => {
+                    salvage.pass_over(error)?;
+                    continue;
+                }
+            };
             if header.is_some_and(|header| header.database != manifest.database) {
                 continue;
             }
@@ -80,8 +86,13 @@ impl Replay {
             if header.index >= start.segment {
                 let len = file.len().await?;
                 let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
-                // A crash may take the length of a segment that was being made, but not of one that is in use.
-                if len < header.bytes && reader.find_from(RECORDS_START, |_| true).await?.is_some() {
+                // A crash may take the length of a segment that was being made, but not of one that is in use: one that
+                // the manifest names, or that holds records.
+                let is_short = len < header.bytes;
+                if is_short
+                    && (header.index == start.segment
+                        || reader.find_from(RECORDS_START, |_| true).await?.is_some())
+                {
                     let expected = format!("{} bytes", header.bytes);
                     let found = format!("{len} bytes");
                     salvage.pass_over(Error::corruption(segment_name(slot), len, expected, found))?;
@@ -206,6 +217,18 @@ impl Replay {
             "no valid record",
         )
     }
+}
+
+/// A log file, and its header if it has one.
+async fn open_segment(
+    env: &Env,
+    directory: &Path,
+    slot: u64,
+    mode: OpenMode,
+) -> Result<(Arc<dyn File>, Option<SegmentHeader>)> {
+    let file = env.disk.open(&directory.join(segment_name(slot)), mode).await?;
+    let header = read_header(&file, slot).await?;
+    Ok((file, header))
 }
 
 /// The header of a log file, if it has one.

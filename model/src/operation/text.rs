@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 /// Longest value that `WORD*N` may stand for: more than any limit of the engine, and little memory.
 const REPEAT_BYTES_MAX: u64 = 1 << 20;
+/// Longest that all names and values of one write may be together: far more than a log segment of any scenario.
+const WRITE_BYTES_MAX: u64 = 64 << 20;
 /// Most names that one range may stand for.
 const RANGE_LEN_MAX: u32 = 100_000;
 
@@ -453,6 +455,11 @@ impl FromStr for Operation {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut parser = Parser { tokens: Tokens { text, at: 0 }, peeked: None, start: 0 };
         let operation = parser.operation()?;
+        let bytes = operation.as_write().map_or(0, Write::bytes);
+        if bytes > WRITE_BYTES_MAX {
+            let message = format!("a write has at most {WRITE_BYTES_MAX} bytes in all, found {bytes}");
+            return Err(ParseError { column: 1, message });
+        }
         match parser.next()? {
             None => Ok(operation),
             found => Err(parser.unexpected("the end of the line", found)),

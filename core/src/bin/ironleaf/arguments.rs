@@ -1,6 +1,7 @@
 //! What the command line understands.
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Looks at an Ironleaf database, or compacts it.
@@ -21,7 +22,7 @@ Examples:
 Exit codes: 0 all is well, 1 damage was found, 2 the command or the directory was wrong."
 )]
 pub struct Arguments {
-    /// Print JSON: one object, or for `dump` one for each line.
+    /// Print JSON: one object, or for `dump` one for each line; for what fails, one with `error` and `kind`.
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -44,8 +45,8 @@ pub enum Command {
     Dump {
         #[command(flatten)]
         directory: Directory,
-        /// The object to print; every one if it is left out.
-        key: Option<String>,
+        /// The object to print, byte for byte; every one if it is left out.
+        key: Option<OsString>,
     },
     /// Moves the log into pages, and copies pages together, so that space comes back. Needs room for the copies.
     Compact {

@@ -4,43 +4,44 @@ use crate::arguments::Directory;
 use crate::output::{Output, bytes};
 use crate::{Failure, Verdict, look};
 use ironleaf::blocking::Database;
-use ironleaf::{Error, ErrorKind, Kind};
+use ironleaf::{Error, Kind};
 use serde_json::json;
 
 /// Prints entries.
-pub fn dump(directory: &Directory, key: Option<&str>, output: &mut Output) -> Result<Verdict, Failure> {
+pub fn dump(directory: &Directory, key: Option<&[u8]>, output: &mut Output) -> Result<Verdict, Failure> {
     let database = look(directory)?;
     let mut is_whole = database.left_out().is_empty();
     for error in database.left_out() {
         output.left_out(error)?;
     }
-    if let Some(key) = key {
-        let kind = match database.kind(key) {
-            Ok(Some(kind)) => kind,
-            Ok(None) => {
-                let (directory, key) = (directory.path.display(), key.escape_debug());
-                return Err(Failure::Misuse(format!("{directory} holds no object \"{key}\"")));
+    let mut is_found = false;
+    // The key itself is the first of those that begin with it.
+    let mut keys = database.keys(key.unwrap_or_default());
+    while let Some(next) = keys.next() {
+        match next {
+            Ok((found, _)) if key.is_some_and(|key| key != found) => break,
+            Ok((found, kind)) => {
+                is_found = true;
+                is_whole &= object(&database, &found, kind, output)?;
+                if key.is_some() {
+                    break;
+                }
             }
             Err(error) => {
                 left_out(error, output)?;
-                return Ok(Verdict::Damaged);
-            }
-        };
-        is_whole &= object(&database, key.as_bytes(), kind, output)?;
-    } else {
-        let mut keys = database.keys("");
-        while let Some(next) = keys.next() {
-            match next {
-                Ok((key, kind)) => is_whole &= object(&database, &key, kind, output)?,
-                Err(error) => {
-                    left_out(error, output)?;
-                    is_whole = false;
-                    keys.skip_damage()?;
-                }
+                is_whole = false;
+                keys.skip_damage()?;
             }
         }
     }
-    Ok(if is_whole { Verdict::Clean } else { Verdict::Damaged })
+    match key {
+        Some(key) if is_whole && !is_found => {
+            let (directory, key) = (directory.path.display(), key.escape_ascii());
+            Err(Failure::Misuse(format!("{directory} holds no object \"{key}\"")))
+        }
+        _ if is_whole => Ok(Verdict::Clean),
+        _ => Ok(Verdict::Damaged),
+    }
 }
 
 /// Prints one object. Whether all of it could be read.
@@ -76,7 +77,7 @@ fn object(database: &Database, key: &[u8], kind: Kind, output: &mut Output) -> R
 
 /// Goes on without what the error is about, if it is about damage.
 fn left_out(error: Error, output: &mut Output) -> Result<(), Failure> {
-    if error.kind() != ErrorKind::Corruption {
+    if !error.is_damage() {
         return Err(error.into());
     }
     Ok(output.left_out(&error)?)

@@ -19,6 +19,7 @@ use clap::Parser;
 use ironleaf::blocking::Database;
 use ironleaf::{Error, ErrorKind, Options};
 use output::Output;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 /// How a command ended that did what it was asked for.
@@ -68,7 +69,9 @@ fn main() -> ExitCode {
     let done = match &command {
         Command::Check { directory } => check::check(directory, &mut output),
         Command::Stat { directory } => stat::stat(directory, &mut output),
-        Command::Dump { directory, key } => dump::dump(directory, key.as_deref(), &mut output),
+        Command::Dump { directory, key } => {
+            dump::dump(directory, key.as_deref().map(OsStrExt::as_bytes), &mut output)
+        }
         Command::Compact { directory } => compact::compact(directory, &mut output),
     };
     let ended = done.and_then(|verdict| Ok(output.finish().map(|()| verdict)?));
@@ -82,11 +85,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::Misuse(line)) => {
-            output::complain(&line);
+            output::fail(json, "Misuse", &line);
             ExitCode::from(2)
         }
         Err(Failure::Database(error)) => {
-            output::complain(&error);
+            output::fail(json, &format!("{:?}", error.kind()), &error);
             ExitCode::from(if error.kind() == ErrorKind::Corruption { 1 } else { 2 })
         }
     }

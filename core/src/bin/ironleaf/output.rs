@@ -36,6 +36,15 @@ impl Output {
     }
 }
 
+/// Says why a command failed: to people on standard error, to programs on standard output.
+pub fn fail(is_json: bool, kind: &str, error: &dyn Display) {
+    if is_json {
+        let _ = writeln!(stdout(), "{}", json!({ "error": error.to_string(), "kind": kind }));
+    } else {
+        complain(error);
+    }
+}
+
 /// Prints a line to standard error.
 pub fn complain(line: &dyn Display) {
     let _ = writeln!(stderr(), "ironleaf: {line}");

@@ -4,7 +4,7 @@ use crate::arguments::Directory;
 use crate::files::files;
 use crate::output::Output;
 use crate::{Failure, Verdict, look};
-use ironleaf::{Error, ErrorKind, Kind};
+use ironleaf::{Error, Kind};
 use serde_json::json;
 
 /// What the objects come to.
@@ -22,16 +22,19 @@ pub fn stat(directory: &Directory, output: &mut Output) -> Result<Verdict, Failu
     let mut contents = Contents::default();
     let mut keys = database.keys("");
     while let Some(next) = keys.next() {
-        match next.and_then(|(key, kind)| Ok((database.len(&key)?, kind))) {
-            Ok((entries, kind)) => {
+        let counted = match next {
+            Ok((key, kind)) => {
                 *(if kind == Kind::Hash { &mut contents.hashes } else { &mut contents.sets }) += 1;
-                contents.entries += entries;
+                database.len(&key).map(|entries| contents.entries += entries)
             }
-            Err(error) if error.kind() == ErrorKind::Corruption => {
-                contents.unreadable.push(error);
+            Err(error) => {
                 keys.skip_damage()?;
+                Err(error)
             }
-            Err(error) => return Err(error.into()),
+        };
+        match counted {
+            Err(error) if error.is_damage() => contents.unreadable.push(error),
+            counted => counted?,
         }
     }
     let metrics = database.metrics();

@@ -3,7 +3,7 @@ use super::file::OsFile;
 use super::lock::Locks;
 use crate::env::{BoxFuture, DirectoryLock, Disk, DiskResult, File, OpenMode};
 use crate::sync::Arc;
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::runtime::Handle;
@@ -46,7 +46,12 @@ impl Disk for OsDisk {
         let call = self.on_entry(operation, path);
         let runtime = self.runtime.clone();
         call.blocking(&self.runtime, move |call| {
-            let fd = rustix::fs::open(&call.path, flags | OFlags::CLOEXEC, Mode::from(0o666))?;
+            // Without `NONBLOCK` a pipe in the place of a file would wait for whoever writes into it.
+            let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let fd = rustix::fs::open(&call.path, flags, Mode::from(0o666))?;
+            if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
+                return Err(io::Error::other("it is not a regular file"));
+            }
             let file: Arc<dyn File> =
                 Arc::new(OsFile::new(fd, call.path.clone(), call.hold.as_ref(), runtime));
             Ok(file)

@@ -107,6 +107,10 @@ fn errors_name_the_place_and_what_was_expected() {
             "set-many k f[5..2] v",
             "character 17 of the operation: a range goes up and has at most 100000 names, found 5..2",
         ),
+        (
+            "set-many k f[0..100000] v*1048576",
+            "character 1 of the operation: a write has at most 67108864 bytes in all, found 104857800000",
+        ),
         ("batch [get k f]", &format!("character 8 of the operation: `get` is no edit; there are {EDITS}")),
         (
             "transaction [get k f; take k f]",
