@@ -505,7 +505,9 @@ impl History {
             (Operation::Check, Outcome::Checked { findings }) => {
                 let first = findings.first().map_or("", String::as_str);
                 let what = || format!("found {} problems, the first: {first}", findings.len());
-                record.keeps(Promise::Check, findings.is_empty(), what)
+                // A page that could not be read is one.
+                let is_excused = self.trouble.since(record.trouble).reads > 0;
+                record.keeps(Promise::Check, findings.is_empty() || is_excused, what)
             }
             (operation, Outcome::Failed { kind, message }) => {
                 let during = self.trouble.since(record.trouble);
@@ -561,7 +563,7 @@ impl History {
     fn may_fail(&self, operation: &Operation, kind: ErrorKind, during: Trouble) -> bool {
         let life = self.trouble_of_life();
         match (operation, kind) {
-            (Operation::Read(_) | Operation::SnapshotRead { .. } | Operation::Check, ErrorKind::Io) => {
+            (Operation::Read(_) | Operation::SnapshotRead { .. }, ErrorKind::Io) => {
                 return during.reads > 0;
             }
             (Operation::Write(_) | Operation::Abandon { .. } | Operation::Transaction(_), ErrorKind::Io) => {

@@ -310,10 +310,10 @@ impl Database {
     }
 
     /// Verifies every page that the newest checkpoint reaches, and that every other page is free or waits to be freed.
-    /// A damaged database is an `Ok` report with findings.
+    /// A damaged database is an `Ok` report with findings, and so is one with pages that the disk does not give.
     ///
     /// # Errors
-    /// `Io`, `Closed`.
+    /// `ResourceExhausted` (too many open files), `Closed`.
     pub async fn check(&self) -> Result<Report> {
         if self.engine().is_read_only {
             self.engine().ensure_open()?;
