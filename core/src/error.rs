@@ -105,6 +105,15 @@ impl Error {
             format!("{file} is damaged at offset {offset}: expected {expected}, found {found}"),
         )
     }
+
+    /// Damage that has no place of its own: something of `what` is missing.
+    pub(crate) fn incomplete(
+        what: impl fmt::Display,
+        expected: impl fmt::Display,
+        found: impl fmt::Display,
+    ) -> Self {
+        Self::new(ErrorKind::Corruption, format!("{what} is incomplete: expected {expected}, found {found}"))
+    }
 }
 
 impl From<DiskError> for Error {

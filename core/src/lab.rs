@@ -21,6 +21,7 @@ pub const PROBES: &[&str] = &[
     "commit counts an object",
     "commit waits for log space",
     "commit waits for memory",
+    "free segments given up for the reserve",
     "interrupted creation cleared",
     "leavings removed",
     "log segment recycled",
@@ -30,6 +31,7 @@ pub const PROBES: &[&str] = &[
     "object deleted",
     "object emptied",
     "object gets a tree",
+    "open makes do with a small log segment",
     "open spends the reserve",
     "page evicted",
     "page load shared",
@@ -45,7 +47,13 @@ pub const PROBES: &[&str] = &[
 ];
 
 /// Those of them that nothing reaches unless faults are injected.
-pub const FAULT_PROBES: &[&str] = &["open spends the reserve", "reserve restored", "reserve spent"];
+pub const FAULT_PROBES: &[&str] = &[
+    "free segments given up for the reserve",
+    "open makes do with a small log segment",
+    "open spends the reserve",
+    "reserve restored",
+    "reserve spent",
+];
 
 /// A sabotage of the engine, compiled in under `--cfg ironleaf_planted` and active when chosen by name.
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,13 @@ impl Salvage {
         Self { passes_over: true, left_out: Vec::new() }
     }
 
+    /// Keeps count of damage that stands in the way of nothing yet.
+    pub(crate) fn note(&mut self, error: Error) {
+        if self.passes_over {
+            self.left_out.push(error);
+        }
+    }
+
     /// Goes on without what `error` is about, or gives it back.
     pub(crate) fn pass_over(&mut self, error: Error) -> Result<()> {
         if !self.passes_over || !error.is_damage() {

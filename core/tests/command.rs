@@ -76,6 +76,15 @@ fn sound_directories_are_shown_whole_and_stay_as_they_are() {
             (code, &out[..]),
             (0, "{\"key\":\"set\",\"member\":\"a\"}\n{\"key\":\"set\",\"member\":\"b\"}\n")
         );
+        let (code, out, _) = run(&["dump", "ff00", "--hex"], &path);
+        assert_eq!((code, &out[..]), (0, "\"\\xff\\x00\" \"f\" = \"line\\n\"\n"));
+        for wrong in ["ff0", "zz"] {
+            let (code, _, errors) = run(&["dump", wrong, "--hex"], &path);
+            assert!(code == 2 && errors.contains("pairs of hexadecimal digits"), "{errors}");
+        }
+        let sizes: u64 = before.values().map(|bytes| bytes.len() as u64).sum();
+        assert_eq!((&stat["bytes"], &stat["files"]), (&sizes.into(), &before.len().into()));
+        assert_eq!(stat["reserve_bytes"], before["RESERVE"].len());
         let (_, out, _) = run(&["dump", "--json"], &path);
         assert!(out.contains("{\"field\":\"f\",\"key\":{\"hex\":\"ff00\"},\"value\":\"line\\n\"}"), "{out}");
         assert_eq!(files(&path), before, "looking changed something");
@@ -245,6 +254,20 @@ fn what_is_wrong_with_the_call_is_said_in_one_line() {
     let mut child = command(&["dump"], &path).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_page_file_that_is_missing_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    make(&path).close().unwrap();
+    let pages = files(&path).into_keys().find(|name| name.starts_with("pages-")).unwrap();
+    std::fs::remove_file(path.join(&pages)).unwrap();
+    for verb in ["check", "stat", "dump"] {
+        let (code, out, errors) = run(&[verb], &path);
+        let told = out + &errors;
+        assert!(code == 1 && told.contains(&format!("{pages} is incomplete")), "{verb}: {told}");
+    }
 }
 
 #[test]

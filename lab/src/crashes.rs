@@ -162,7 +162,7 @@ fn run(arguments: &CrashesArguments, name: &str, work: &Work<'_>) -> Result<Verd
                     grouped(coverage.deep_images)
                 )
             ),
-            row("coverage", described(&coverage, &work.extent)),
+            row("coverage", described(&coverage, &work.extent, interrupted())),
             row("time", format!("{:.1} s, {cpu:.1} s of CPU", start.elapsed().as_secs_f64())),
             row("speed", format!("{:.0} images per CPU-second", coverage.images as f64 / cpu)),
         ])
@@ -191,8 +191,8 @@ fn run(arguments: &CrashesArguments, name: &str, work: &Work<'_>) -> Result<Verd
     Ok(Verdict::Clean)
 }
 
-fn described(coverage: &Coverage, extent: &Extent) -> String {
-    if coverage.is_exhaustive() {
+fn described(coverage: &Coverage, extent: &Extent, is_cut_short: bool) -> String {
+    if coverage.is_exhaustive() && !is_cut_short {
         return format!("EXHAUSTIVE to depth {}: every legal image at every point", extent.depth);
     }
     let mut text = format!(
@@ -205,6 +205,9 @@ fn described(coverage: &Coverage, extent: &Extent) -> String {
             "; at the others, with up to {} units pending, classes and random subsets up to {} images",
             coverage.units_most, extent.bounds.images_max
         ));
+    }
+    if is_cut_short {
+        text.push_str("; interrupted before the rest");
     }
     if coverage.not_deepened > 0 {
         text.push_str(&format!("; {} recoveries were not crashed", grouped(coverage.not_deepened)));
@@ -237,6 +240,15 @@ fn report(directory: &Path, name: &str, found: &FoundImage) -> Result<(), Misuse
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_interrupted_is_not_exhaustive() {
+        let coverage = Coverage { points: 7, exhaustive: 7, ..Coverage::default() };
+        let extent = Extent::default();
+        assert!(described(&coverage, &extent, false).starts_with("EXHAUSTIVE"));
+        let cut_short = described(&coverage, &extent, true);
+        assert_eq!(cut_short, "every legal image at 7 of 7 points; interrupted before the rest");
+    }
 
     #[test]
     fn short_scenarios_come_first() {

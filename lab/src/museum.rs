@@ -170,10 +170,11 @@ mod planted {
         listen();
         let header = ["bug", "museum", "images", "CPU ms", "promise broken"];
         let mut rows = vec![header.map(str::to_owned).to_vec()];
-        let (mut found_count, looked_for) = (0, bugs.len());
+        let (mut found_count, mut looked_for) = (0, 0);
         let bar = ProgressBar::new_spinner();
         for bug in bugs {
             bar.set_message(bug.name);
+            looked_for += 1;
             let start = cpu_time();
             plant(Some(bug.name));
             let extent = Extent { depth: arguments.depth, ..Extent::default() };
@@ -214,8 +215,11 @@ mod planted {
         plant(None);
         bar.finish_and_clear();
         say!("{}", table(&rows).trim_end());
-        say!("{found_count} of {looked_for} found");
+        say!(
+            "{found_count} of {looked_for} found; the others may need a schedule, a fault, or longer scenarios"
+        );
         if interrupted() {
+            say!("interrupted: the other bugs were not looked for");
             return Ok(Verdict::Interrupted);
         }
         // An exploration that finds no bug at all proves nothing about the engine; nor does one that misses its only.

@@ -22,6 +22,13 @@ pub fn run_and_compare(arguments: &ReplayArguments, twice: bool) -> Result<Verdi
     }
     plant(&scenario, &arguments.file)?;
     if let Some(directory) = &arguments.dump {
+        let holds_files = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
+        if holds_files {
+            return Err(Misuse(format!(
+                "--dump {}: the directory holds files; name another",
+                directory.display()
+            )));
+        }
         writable(directory)?;
     }
     let source = || Source::Recorded { deviations: scenario.all_deviations(), strict: !arguments.tolerant };

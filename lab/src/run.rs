@@ -53,7 +53,7 @@ impl Progress {
             (None, None) => (0, "{msg}"),
         };
         let style = ProgressStyle::with_template(template).expect("the template is valid");
-        let bar = ProgressBar::new(length).with_style(style);
+        let bar = ProgressBar::new(length).with_style(style).with_message("0 failures");
         Self { bar, start: Instant::now(), time, failures: AtomicU64::new(0) }
     }
 }
@@ -192,8 +192,9 @@ fn tidy(arguments: &RunArguments, made_for_this: bool) {
 /// The last line, and what it comes to.
 fn conclude(summary: &Summary, cold: &[String]) -> Verdict {
     let vacuous = format!(
-        "VACUOUS: {} seeds never came to {}; run more seeds, such as --seeds {}",
+        "VACUOUS: {} seeds of the family {} never came to {}; run more seeds, such as --seeds {}",
         grouped(summary.seeds),
+        summary.family.name(),
         cold.join(", "),
         summary.seeds.saturating_mul(2).max(PROBES_FROM_SEEDS * 2)
     );
@@ -224,8 +225,13 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
     let losses =
         Summary::loss_kinds().map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0)));
     let sites = summary.fired_by_site().into_iter().map(|(site, count)| (site.to_string(), count));
-    let probes = probes();
-    let reached = probes.iter().filter(|(_, count)| *count > 0).count();
+    let probes = summary.probes_expected(&probes());
+    let unreached: Vec<&str> =
+        probes.iter().filter(|(_, count)| *count == 0).map(|(name, _)| *name).collect();
+    let mut reached = format!("{} of {} reached", probes.len() - unreached.len(), probes.len());
+    if !unreached.is_empty() {
+        reached.push_str(&format!("; not {}", unreached.join(", ")));
+    }
     let row = |name: &str, text: String| vec![name.to_owned(), text];
     let mut rows = vec![
         row("family", summary.family.name().to_owned()),
@@ -249,7 +255,7 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
         rows.push(row("failed opens", format!("{}, for a fault each", grouped(summary.failed_opens))));
     }
     rows.extend([
-        row("probes", format!("{reached} of {} reached", probes.len())),
+        row("probes", reached),
         row(
             "time",
             format!(

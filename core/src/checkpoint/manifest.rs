@@ -205,6 +205,7 @@ impl ManifestState {
         };
         let len = file.len().await?;
         let sector = file.read_at(0, len.min(SECTOR_BYTES) as usize).await?;
+        let name = &path.file_name().unwrap_or(path.as_os_str()).display();
         let (mut state, binding) = decode_header(path, &sector)?;
         let mut reader = RecordReader::new(file, len, binding);
         let mut offset = SECTOR_BYTES;
@@ -215,12 +216,7 @@ impl ManifestState {
                 break;
             };
             let edit = ManifestEdit::decode(reader.payload(offset, &header)).map_err(|malformed| {
-                Error::corruption(
-                    path.display(),
-                    offset + malformed.offset as u64,
-                    malformed.expected,
-                    "other bytes",
-                )
+                Error::corruption(name, offset + malformed.offset as u64, malformed.expected, "other bytes")
             })?;
             state.apply(header.sequence, edit);
             offset = (offset + record::record_bytes(header.payload_bytes)).next_multiple_of(SECTOR_BYTES);
@@ -229,11 +225,11 @@ impl ManifestState {
         let behind =
             reader.find_from(offset, |header| next.is_none_or(|next| header.sequence >= next)).await?;
         let Some(next) = next else {
-            return Err(Error::corruption(path.display(), offset, "the first edit", "no valid record"));
+            return Err(Error::corruption(name, offset, "the first edit", "no valid record"));
         };
         if let Some((_, later)) = behind {
             let expected = format!("edit {next} (edit {} stands behind it)", later.sequence);
-            salvage.pass_over(Error::corruption(path.display(), offset, expected, "no valid record"))?;
+            salvage.pass_over(Error::corruption(name, offset, expected, "no valid record"))?;
         }
         Ok(Some(state))
     }
@@ -255,23 +251,24 @@ fn encode_header(database: [u8; 16], epoch: u64, generation: u64) -> Vec<u8> {
 
 fn decode_header(path: &Path, sector: &[u8]) -> Result<(ManifestState, Binding)> {
     let place = &path.display();
+    let name = &path.file_name().unwrap_or(path.as_os_str()).display();
     if sector.len() < 8 || sector[..8] != MAGIC {
         let message = format!(
             "{place} is not a manifest of Ironleaf's: choose another directory or, if this was a database, restore it from a copy"
         );
         return Err(if sector.is_empty() {
-            Error::corruption(place, 0, "a manifest", "an empty file")
+            Error::corruption(name, 0, "a manifest", "an empty file")
         } else {
             Error::new(ErrorKind::NotADatabase, message)
         });
     }
     if sector.len() < SECTOR_BYTES as usize {
-        return Err(Error::corruption(place, 0, "a header of 512 bytes", format!("{} bytes", sector.len())));
+        return Err(Error::corruption(name, 0, "a header of 512 bytes", format!("{} bytes", sector.len())));
     }
     let u32_at = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
     let damaged =
-        |at: usize, expected: String, found: String| Error::corruption(place, at as u64, expected, found);
+        |at: usize, expected: String, found: String| Error::corruption(name, at as u64, expected, found);
     if u32_at(8) != FORMAT {
         // Another format may have its checksum elsewhere. If it is this one's that fits, only the number is damaged.
         let mut repaired = sector[..HEADER_CRC].to_vec();

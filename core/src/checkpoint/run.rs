@@ -10,7 +10,7 @@ use crate::options::Durability;
 use crate::page::{Location, PageWriter, RootVersion, Written, page_segment_name};
 use crate::sync::Arc;
 use crate::tree::{PageId, PageRef};
-use crate::wal::{LogPosition, segment_name};
+use crate::wal::LogPosition;
 use std::collections::BTreeSet;
 use tokio::sync::{mpsc, oneshot};
 
@@ -125,16 +125,23 @@ impl Checkpointer {
 
     pub(crate) async fn checkpoint(&mut self) -> Result<()> {
         self.engine.log.lock().writable()?;
+        let log = self.engine.log.clone();
+        let mut loan = None;
         let prepared = match self.prepare_or_abandon().await {
-            Err(error) if error.kind() == ErrorKind::DiskFull && self.engine.log.spend_reserve().await => {
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                loan = log.borrow_reserve().await;
+                if loan.is_none() {
+                    return Err(error);
+                }
                 self.prepare_or_abandon().await?
             }
             prepared => prepared?,
         };
         let Some(prepared) = prepared else { return Ok(()) };
         // From here on an error leaves open what is durable, and nothing is tried twice.
-        self.complete(prepared).await.inspect_err(|error| self.engine.log.poison(error))?;
-        self.engine.log.restore_reserve_soon();
+        self.complete(prepared).await.inspect_err(|error| log.poison(error))?;
+        drop(loan);
+        log.restore_reserve_soon();
         Ok(())
     }
 
@@ -304,9 +311,8 @@ impl Checkpointer {
 
     /// Gives up the log before the frozen edits.
     async fn release_log(&self, frozen: &Frozen) {
-        for slot in self.engine.log.release_before(frozen.log.segment) {
-            self.remove(&segment_name(slot)).await;
-        }
+        let log = &self.engine.log;
+        log.remove_files(log.release_before(frozen.log.segment)).await;
     }
 
     /// Removes a file that nothing names any more. If that fails the next open tries again.

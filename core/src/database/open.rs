@@ -102,7 +102,7 @@ pub(super) async fn find_or_create(env: &Env, path: &Path, options: &Options) ->
         )),
         Err(error) if error.kind == DiskErrorKind::NotFound => Err(Error::new(
             ErrorKind::NotFound,
-            format!("there is no database at {}; create one with `create_if_missing`", path.display()),
+            format!("there is no database at {}; check the path", path.display()),
         )),
         listed => Ok(listed.map(drop)?),
     }
@@ -149,10 +149,7 @@ impl Opening {
         if !self.options.create_if_missing {
             return Err(Error::new(
                 ErrorKind::NotFound,
-                format!(
-                    "there is no database at {}; create one with `create_if_missing`",
-                    self.path.display()
-                ),
+                format!("there is no database at {}; check the path", self.path.display()),
             ));
         }
         if names.iter().any(|name| name == MANIFEST_NEW) {
@@ -348,11 +345,10 @@ impl Opening {
     async fn page_table(&self, state: &ManifestState, names: &[String]) -> Result<PageTable> {
         let mut table = PageTable::default();
         for id in state.page_segments() {
-            let name = page_segment_name(id);
-            let file = match self.env.disk.open(&self.path.join(&name), OpenMode::Read).await {
+            let path = self.path.join(page_segment_name(id));
+            let file = match self.env.disk.open(&path, OpenMode::Read).await {
                 Err(error) if error.kind == DiskErrorKind::NotFound => {
-                    let expected = "a page segment, which the manifest names";
-                    return Err(Error::corruption(name, 0, expected, "no file"));
+                    return Err(missing_page_segment(id));
                 }
                 opened => opened?,
             };
@@ -384,10 +380,20 @@ impl Opening {
             manifest_edit: 0,
         };
         self.sync_parent(number).await?;
-        let first = prepare_segment(&self.env, &self.path, &header, slot, recycled).await?;
+        let first = match prepare_segment(&self.env, &self.path, &header, slot, recycled).await {
+            // A database that exists must open for those who want to free space: a small segment is enough for that.
+            Err(error) if error.kind() == ErrorKind::DiskFull && number > 1 => {
+                reached!("open makes do with a small log segment");
+                let bytes = self.small_segment_bytes();
+                // The attempt has removed a recycled file.
+                prepare_segment(&self.env, &self.path, &SegmentHeader { bytes, ..header }, slot, None).await?
+            }
+            prepared => prepared?,
+        };
         edit.log = LogPosition { segment: header.index, offset: RECORDS_START };
         let manifest = Manifest::replace(&self.env, &self.path, (database, epoch), number, &edit).await?;
-        let log = Log::new(self.env.clone(), &self.path, &header, (first, edit.lsn), self.reserve_bytes());
+        let sizes = (header.bytes, self.reserve_bytes());
+        let log = Log::new(self.env.clone(), &self.path, &header, (first, edit.lsn), sizes);
         log.note_manifest_edit(number);
         Ok((manifest, log))
     }
@@ -448,6 +454,11 @@ impl Opening {
         2 * self.options.log_segment_bytes as u64 + pages
     }
 
+    /// The first log segment of an open on a full disk.
+    fn small_segment_bytes(&self) -> u64 {
+        (self.options.log_segment_bytes as u64 / 256).next_multiple_of(512).max(3 << 10)
+    }
+
     /// Bytes that one of the two memtables may take.
     fn memtable_bytes(&self) -> usize {
         self.options.memory_bytes / 4
@@ -492,4 +503,9 @@ impl Opening {
         let closing = Closing { tasks, keeper_ended: Some(keeper_ended), outcome: None };
         Running { engine, closing: tokio::sync::Mutex::new(closing) }
     }
+}
+
+/// The error for a page segment that the manifest names.
+pub(super) fn missing_page_segment(id: u64) -> Error {
+    Error::incomplete(page_segment_name(id), "a page segment, which the manifest names", "no file")
 }

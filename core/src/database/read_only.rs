@@ -4,7 +4,7 @@
 //! is damaged stays as it was found, for a later and better attempt.
 
 use super::engine::{Closing, Counters, Engine, ReadState, Registry, Running};
-use super::open::{Opening, find_or_create, take_lock};
+use super::open::{Opening, find_or_create, missing_page_segment, take_lock};
 use super::pace::Pace;
 use crate::checkpoint::ManifestState;
 use crate::env::{BoxFuture, DiskError, DiskErrorKind, DiskResult, Env, File, OpenMode};
@@ -36,7 +36,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
             format!("there is no database at {}; check the path", path.display()),
         ));
     };
-    let store = opening.page_store(state.database, page_table(&opening, &state).await?);
+    let store = opening.page_store(state.database, page_table(&opening, &state, &mut salvage).await?);
     let seed = opening.env.random_u64();
     let active = replay(&opening, &state, &names, seed, &mut salvage).await?;
     let Opening { env, path, options } = opening;
@@ -112,15 +112,22 @@ async fn segment_bytes(opened: DiskResult<Arc<dyn File>>) -> Result<u64> {
     Ok(opened?.len().await?)
 }
 
-/// The pages that the manifest names. A segment that is missing or cannot be opened is noticed when a page of it is read.
-async fn page_table(opening: &Opening, state: &ManifestState) -> Result<PageTable> {
+/// The pages that the manifest names. A segment that is missing or cannot be opened is told of; it fails those reads
+/// that need a page of it.
+async fn page_table(opening: &Opening, state: &ManifestState, salvage: &mut Salvage) -> Result<PageTable> {
     let mut table = PageTable::default();
     for id in state.page_segments() {
         let path = opening.path.join(page_segment_name(id));
         let bytes = match opening.env.disk.open(&path, OpenMode::Read).await {
-            Err(error) if error.kind == DiskErrorKind::NotFound => 0,
+            Err(error) if error.kind == DiskErrorKind::NotFound => {
+                salvage.note(missing_page_segment(id));
+                0
+            }
             opened => match segment_bytes(opened).await {
-                Err(error) if error.is_failed_read() => 0,
+                Err(error) if error.is_failed_read() => {
+                    salvage.note(error);
+                    0
+                }
                 bytes => bytes?,
             },
         };
@@ -143,7 +150,7 @@ fn silent_log(env: &Env, path: &Path, state: &ManifestState, options: &Options) 
     };
     let file = Arc::new(MissingFile { path: path.join("log-*") });
     let first = Segment { slot: 0, index: 0, bytes: header.bytes, binding: header.binding(), file };
-    Log::new(env.clone(), path, &header, (first, state.lsn), 0)
+    Log::new(env.clone(), path, &header, (first, state.lsn), (header.bytes, 0))
 }
 
 /// Stands for a file that is not there: every operation fails with `NotFound`.

@@ -40,14 +40,17 @@ pub struct Finding {
 
 /// What [`Database::check`](crate::Database::check) saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
+    /// Commits up to here are in the newest checkpoint.
+    pub position: Lsn,
     /// Everything that is wrong; empty for a sound database.
     pub findings: Vec<Finding>,
     /// Objects in the newest checkpoint.
     pub objects: u64,
     /// Fields and members in the newest checkpoint.
     pub entries: u64,
-    /// Pages that the newest checkpoint reaches.
+    /// Pages that the newest checkpoint reaches, damaged ones included.
     pub pages: u64,
 }
 

@@ -133,7 +133,13 @@ impl Engine {
         }
         self.verify_reachability(&mut seen);
         let pages = seen.pages.len() as u64;
-        Ok(Report { findings: seen.findings, objects: seen.objects, entries: seen.entries, pages })
+        Ok(Report {
+            position: root.lsn,
+            findings: seen.findings,
+            objects: seen.objects,
+            entries: seen.entries,
+            pages,
+        })
     }
 
     /// Every page of the table is reached, or waits for the snapshots that reach it; and the other way round.

@@ -97,7 +97,7 @@ impl World {
         let (commands, _) = mpsc::unbounded_channel();
         let active = Arc::new(Memtable::new(Lsn(0), SEED));
         let engine = Arc::new(Engine {
-            log: Arc::new(Log::new(env.clone(), directory, &header, (first, Lsn(0)), 0)),
+            log: Arc::new(Log::new(env.clone(), directory, &header, (first, Lsn(0)), (header.bytes, 0))),
             store,
             state: ArcSwap::from_pointee(ReadState { overlay: None, active, frozen: None, root }),
             snapshots: Mutex::new(Registry::default()),

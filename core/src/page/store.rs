@@ -115,12 +115,8 @@ impl PageStore {
         };
         let image = match image {
             Err(error) if error.kind == DiskErrorKind::NotFound => {
-                return Err(Error::corruption(
-                    page_segment_name(location.segment),
-                    location.offset,
-                    format!("{}, which the manifest names", page.id),
-                    "no file",
-                ));
+                let expected = format!("{}, which the manifest names", page.id);
+                return Err(Error::incomplete(page_segment_name(location.segment), expected, "no file"));
             }
             read => read?,
         };

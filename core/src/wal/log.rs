@@ -79,7 +79,7 @@ pub(crate) struct Tail {
     /// Attempts to make spare and reserve so far, and the last that failed because something was short.
     spare_attempts: u64,
     spare_error: Option<(u64, Error)>,
-    /// The disk is full and the reserve is gone: nothing may grow.
+    /// The reserve is not there, or not yet: nothing may grow.
     is_low: bool,
     /// A commit that only removes waits for a spare, and may have the reserve for it.
     removal_waits: bool,
@@ -123,13 +123,14 @@ enum Stage {
 }
 
 impl Log {
-    /// A log whose first segment, `first`, is durable, and whose next position follows `last`.
+    /// A log whose first segment, `first`, is durable, and whose next position follows `last`. Later segments have
+    /// `segment_bytes`. Nothing may grow before the reserve is made.
     pub(crate) fn new(
         env: Env,
         directory: &Path,
         header: &SegmentHeader,
         (first, last): (Segment, Lsn),
-        reserve_bytes: u64,
+        (segment_bytes, reserve_bytes): (u64, u64),
     ) -> Self {
         let first = Arc::new(first);
         let tail = Tail {
@@ -143,7 +144,7 @@ impl Log {
             spare: None,
             spare_attempts: 0,
             spare_error: None,
-            is_low: false,
+            is_low: reserve_bytes > 0,
             removal_waits: false,
             free: Vec::new(),
             next_slot: first.slot + 1,
@@ -162,7 +163,7 @@ impl Log {
             directory: directory.to_path_buf(),
             database: header.database,
             epoch: header.epoch,
-            segment_bytes: header.bytes,
+            segment_bytes,
             tail: Mutex::new(tail),
             landed: Notify::new(),
             spare_wanted: Notify::new(),
@@ -374,23 +375,37 @@ impl Log {
         }
     }
 
-    /// The task that keeps a spare segment ready, until nothing may be written any more.
+    /// The task that keeps reserve and spare segment ready, until nothing may be written any more. What then holds space
+    /// without need is given up if the disk is full: the next open takes space before it can free any.
     pub(crate) async fn keep_spare(self: Arc<Self>) {
         while self.lock().writable().is_ok() && self.make_spare().await.is_continue() {
             self.spare_wanted.notified().await;
         }
+        let spare = {
+            let mut tail = self.lock();
+            if tail.is_low { tail.spare.take() } else { return }
+        };
+        let idle = spare.map(|spare| spare.slot).into_iter().chain(self.take_free());
+        self.remove_files(idle.collect()).await;
     }
 
-    /// Makes spare and reserve, where there is none, and tells who waits for them. `Break` if that failed for good.
+    /// Makes reserve and spare, where there is none, and tells who waits for them. `Break` if that failed for good.
     async fn make_spare(&self) -> ControlFlow<()> {
-        let (attempt, is_wanted) = {
+        let attempt = {
             let mut tail = self.lock();
             tail.spare_attempts += 1;
-            (tail.spare_attempts, tail.spare.is_none())
+            tail.spare_attempts
         };
-        let mut full = None;
-        if is_wanted {
-            match self.prepare_spare_at_any_price().await {
+        let mut full = self.restore_reserve().await.err();
+        // Whoever only waits for the reserve need not wait for the spare.
+        self.spare_answered.notify_waiters();
+        let (is_wanted, removal_waits) = {
+            let mut tail = self.lock();
+            (tail.spare.is_none(), std::mem::take(&mut tail.removal_waits))
+        };
+        // Without a reserve a spare is for who removes: it takes what the reserve is to be made of.
+        if is_wanted && (full.is_none() || removal_waits) {
+            match self.prepare_spare_at_any_price(removal_waits).await {
                 Ok(segment) => self.lock().spare = Some(segment),
                 Err(error) if error.is_shortage() => full = Some(error),
                 // The database was closed meanwhile, which is no failure of the log.
@@ -400,11 +415,6 @@ impl Log {
                     return ControlFlow::Break(());
                 }
             }
-            // Whoever waits for the spare need not wait for the reserve.
-            self.spare_answered.notify_waiters();
-        }
-        if full.is_none() {
-            full = self.restore_reserve().await.err();
         }
         self.lock().spare_error = full.map(|error| (attempt, error));
         self.spare_answered.notify_waiters();
@@ -412,33 +422,62 @@ impl Log {
     }
 
     /// Prepares a spare; on a full disk at the price of the reserve, if a commit waits that frees space.
-    async fn prepare_spare_at_any_price(&self) -> Result<Segment> {
-        let prepared = self.prepare_spare().await;
-        let removal_waits = std::mem::take(&mut self.lock().removal_waits);
-        match prepared {
-            Err(error)
-                if error.kind() == ErrorKind::DiskFull && removal_waits && self.spend_reserve().await =>
-            {
-                self.prepare_spare().await
+    async fn prepare_spare_at_any_price(&self, removal_waits: bool) -> Result<Segment> {
+        match self.prepare_spare().await {
+            Err(error) if error.kind() == ErrorKind::DiskFull && removal_waits => {
+                match self.borrow_reserve().await {
+                    Some(_loan) => self.prepare_spare().await,
+                    None => Err(error),
+                }
             }
             prepared => prepared,
         }
     }
 
-    /// Gives the space of the reserve back to the disk, so that space can be freed. `false` if there is no reserve.
-    pub(crate) async fn spend_reserve(&self) -> bool {
-        let is_spent = self.reserve.lock().await.spend(&self.env).await;
-        if is_spent {
-            reached!("reserve spent");
-            tracing::warn!(directory = %self.directory.display(), "reserve spent");
-            self.lock().is_low = true;
+    /// Takes the segments that are kept for another use; returns their slots.
+    fn take_free(&self) -> Vec<u64> {
+        self.lock().free.drain(..).map(|(slot, _)| slot).collect()
+    }
+
+    /// Removes segments that nothing names. If that fails the next open tries again.
+    pub(crate) async fn remove_files(&self, slots: Vec<u64>) {
+        for slot in slots {
+            let _ = self.env.disk.remove(&self.directory.join(segment_name(slot))).await;
         }
-        is_spent
+    }
+
+    /// Gives the space of the reserve back to the disk, so that space can be freed, and sees to it that nobody makes it
+    /// again while the loan lasts. `None` if there is no reserve.
+    pub(crate) async fn borrow_reserve(&self) -> Option<impl Send + '_> {
+        let mut reserve = self.reserve.try_lock().ok()?;
+        if !reserve.spend(&self.env).await {
+            return None;
+        }
+        reached!("reserve spent");
+        tracing::warn!(directory = %self.directory.display(), "reserve spent");
+        self.lock().is_low = true;
+        Some(reserve)
     }
 
     /// Makes the reserve, if there is none. An error is that of a full disk.
     async fn restore_reserve(&self) -> Result<()> {
-        let restored = self.reserve.lock().await.restore(&self.env).await;
+        let Ok(mut reserve) = self.reserve.try_lock() else {
+            let directory = self.directory.display();
+            let message =
+                format!("the disk of {directory}/ is full, and a checkpoint has the reserve; try again");
+            return Err(Error::new(ErrorKind::DiskFull, message));
+        };
+        let mut restored = reserve.restore(&self.env).await;
+        if let Err(error) = &restored
+            && error.kind() == ErrorKind::DiskFull
+        {
+            let free = self.take_free();
+            if !free.is_empty() {
+                reached!("free segments given up for the reserve");
+                self.remove_files(free).await;
+                restored = reserve.restore(&self.env).await;
+            }
+        }
         match restored {
             Err(error) if error.kind() == ErrorKind::DiskFull => {
                 self.lock().is_low = true;
@@ -446,8 +485,8 @@ impl Log {
             }
             // It is not worth more than an attempt on a disk that fails otherwise.
             _ => {
-                let was_low = std::mem::replace(&mut self.lock().is_low, false);
-                if was_low {
+                self.lock().is_low = false;
+                if reserve.take_missed() {
                     reached!("reserve restored");
                     tracing::info!(directory = %self.directory.display(), "reserve restored");
                 }
@@ -499,7 +538,7 @@ impl Log {
         let mut removed = Vec::new();
         while tail.live.front().is_some_and(|segment| segment.index < index) {
             let segment = tail.live.pop_front().expect("just looked at");
-            if tail.free.len() < FREE_SEGMENTS_MAX {
+            if tail.free.len() < FREE_SEGMENTS_MAX && !tail.is_low {
                 tail.free.push((segment.slot, segment.file.clone()));
             } else {
                 removed.push(segment.slot);
@@ -719,7 +758,7 @@ mod tests {
             manifest_edit: 1,
         };
         let first = prepare_segment(&env, dir.path(), &header, 0, None).await.expect("a segment");
-        let log = Log::new(env, dir.path(), &header, (first, Lsn(0)), 0);
+        let log = Log::new(env, dir.path(), &header, (first, Lsn(0)), (4096, 0));
         // As if it had come right behind the keeper's own look.
         log.close();
         assert!(log.make_spare().await.is_break());

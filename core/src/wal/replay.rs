@@ -76,9 +76,8 @@ impl Replay {
             }
             let Some(header) = header else { continue };
             if header.manifest_edit > manifest.edit {
-                salvage.pass_over(Error::corruption(
+                salvage.pass_over(Error::incomplete(
                     MANIFEST,
-                    0,
                     format!("edit {}, which {} knew durable", header.manifest_edit, segment_name(slot)),
                     format!("edit {} as the last", manifest.edit),
                 ))?;
@@ -102,9 +101,8 @@ impl Replay {
         }
         segments.sort_by_key(|found| found.header.index);
         if segments.first().map(|found| found.header.index) != Some(start.segment) {
-            salvage.pass_over(Error::corruption(
-                directory.join("log-*").display(),
-                0,
+            salvage.pass_over(Error::incomplete(
+                "the log",
                 format!("segment {} of epoch {epoch}, which the manifest names", start.segment),
                 "none",
             ))?;

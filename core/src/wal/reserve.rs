@@ -16,16 +16,19 @@ pub(crate) struct Reserve {
     path: PathBuf,
     bytes: u64,
     is_held: bool,
+    /// It was spent, or could not be made.
+    was_missed: bool,
 }
 
 impl Reserve {
     /// A reserve of `bytes` that is yet to be made.
     pub(crate) fn new(path: &Path, bytes: u64) -> Self {
-        Self { path: path.to_path_buf(), bytes, is_held: false }
+        Self { path: path.to_path_buf(), bytes, is_held: false, was_missed: false }
     }
 
     /// Gives the space back. `false` if there was none to give.
     pub(crate) async fn spend(&mut self, env: &Env) -> bool {
+        self.was_missed |= self.is_held;
         std::mem::replace(&mut self.is_held, false) && env.disk.remove(&self.path).await.is_ok()
     }
 
@@ -36,10 +39,16 @@ impl Reserve {
         }
         if let Err(error) = self.allocate(env).await {
             let _ = env.disk.remove(&self.path).await;
+            self.was_missed = true;
             return Err(error.into());
         }
         self.is_held = true;
         Ok(())
+    }
+
+    /// Whether it was spent, or could not be made, since this was asked last.
+    pub(crate) fn take_missed(&mut self) -> bool {
+        std::mem::replace(&mut self.was_missed, false)
     }
 
     async fn allocate(&self, env: &Env) -> DiskResult<()> {

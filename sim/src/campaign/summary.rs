@@ -104,8 +104,7 @@ impl Summary {
             .filter(|kind| self.losses.get(kind).is_none_or(|count| *count == 0))
             .map(|kind| format!("loss {kind}"));
         let sites = self.fired_by_site().into_iter().filter(|(_, count)| *count == 0);
-        let expected = |name: &str| self.family == Family::Faults || !FAULT_PROBES.contains(&name);
-        let probes = probes.iter().filter(|(name, count)| *count == 0 && expected(name));
+        let probes = self.probes_expected(probes).into_iter().filter(|(_, count)| *count == 0);
         let probes = probes.map(|(name, _)| format!("probe {name}"));
         let faults = self.fault_counts().filter(|(_, count)| count.effective == 0);
         let losses = losses.chain(sites.map(|(site, _)| format!("choice {site}")));
@@ -118,6 +117,13 @@ impl Summary {
             cold.extend(probes);
         }
         cold
+    }
+
+    /// Those of the engine's `probes` that this family can pass.
+    #[must_use]
+    pub fn probes_expected(&self, probes: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
+        let is_expected = |name: &str| self.family == Family::Faults || !FAULT_PROBES.contains(&name);
+        probes.iter().filter(|(name, _)| is_expected(name)).copied().collect()
     }
 
     pub(super) fn add(&mut self, report: &RunReport) {

@@ -32,6 +32,9 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Verifies every page that the newest checkpoint reaches, and the log behind it.
+    ///
+    /// What it counts is in pages. Commits that are only in the log yet are verified and not counted; `stat` counts
+    /// them too.
     Check {
         #[command(flatten)]
         directory: Directory,
@@ -42,13 +45,20 @@ pub enum Command {
         directory: Directory,
     },
     /// Prints every entry of every object, or of one.
+    ///
+    /// Bytes that are no text are printed as `\xNN`, in JSON as `{"hex": "…"}`.
     Dump {
         #[command(flatten)]
         directory: Directory,
         /// The object to print, byte for byte; every one if it is left out.
         key: Option<OsString>,
+        /// KEY is in hexadecimal, two digits for a byte.
+        #[arg(long, requires = "key")]
+        hex: bool,
     },
     /// Moves the log into pages, and copies pages together, so that space comes back. Needs room for the copies.
+    ///
+    /// It reads what it moves and no other page: `check` is what finds damage.
     Compact {
         #[command(flatten)]
         directory: Directory,

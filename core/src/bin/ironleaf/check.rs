@@ -15,11 +15,13 @@ pub fn check(directory: &Directory, output: &mut Output) -> Result<Verdict, Fail
         || {
             let findings = report.findings.iter().map(|found| format!("{}: {}", found.place, found.problem));
             let summary = format!(
-                "{}: {problems} problems; {} objects with {} entries in {} pages, up to position {}",
+                "{}: {problems} problems; {} objects with {} entries in {} pages up to position {}, and the log up \
+                 to position {}",
                 directory.path.display(),
                 report.objects,
                 report.entries,
                 report.pages,
+                report.position,
                 database.visible_point()
             );
             let lines: Vec<String> = left_out.iter().cloned().chain(findings).chain([summary]).collect();
@@ -32,6 +34,7 @@ pub fn check(directory: &Directory, output: &mut Output) -> Result<Verdict, Fail
                 "directory": directory.path.display().to_string(),
                 "sound": problems == 0,
                 "position": database.visible_point().0,
+                "page_position": report.position.0,
                 "objects": report.objects,
                 "entries": report.entries,
                 "pages": report.pages,

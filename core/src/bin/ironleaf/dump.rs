@@ -7,6 +7,17 @@ use ironleaf::blocking::Database;
 use ironleaf::{Error, Kind};
 use serde_json::json;
 
+/// The bytes that hexadecimal digits stand for, two for each.
+pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>, Failure> {
+    let wrong = || Failure::Misuse("KEY with --hex is pairs of hexadecimal digits, such as 00ff".to_owned());
+    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    };
+    digits.chunks(2).map(pair).collect::<Option<_>>().ok_or_else(wrong)
+}
+
 /// Prints entries.
 pub fn dump(directory: &Directory, key: Option<&[u8]>, output: &mut Output) -> Result<Verdict, Failure> {
     let database = look(directory)?;

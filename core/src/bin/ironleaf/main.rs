@@ -63,15 +63,26 @@ fn options(directory: &Directory) -> Options {
     }
 }
 
+/// What the library's advice comes to here.
+fn advice(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::ResourceExhausted => " (here: a larger --memory; `ironleaf compact` opens for writing)",
+        _ => "",
+    }
+}
+
 fn main() -> ExitCode {
     let Arguments { json, command } = Arguments::parse();
     let mut output = Output::new(json);
     let done = match &command {
         Command::Check { directory } => check::check(directory, &mut output),
         Command::Stat { directory } => stat::stat(directory, &mut output),
-        Command::Dump { directory, key } => {
-            dump::dump(directory, key.as_deref().map(OsStrExt::as_bytes), &mut output)
-        }
+        Command::Dump { directory, key, hex } => match key.as_deref().map(OsStrExt::as_bytes) {
+            Some(digits) if *hex => {
+                dump::from_hex(digits).and_then(|key| dump::dump(directory, Some(&key), &mut output))
+            }
+            key => dump::dump(directory, key, &mut output),
+        },
         Command::Compact { directory } => compact::compact(directory, &mut output),
     };
     let ended = done.and_then(|verdict| Ok(output.finish().map(|()| verdict)?));
@@ -89,7 +100,8 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::Database(error)) => {
-            output::fail(json, &format!("{:?}", error.kind()), &error);
+            let (kind, advice) = (format!("{:?}", error.kind()), advice(error.kind()));
+            output::fail(json, &kind, &format_args!("{error}{advice}"));
             ExitCode::from(if error.kind() == ErrorKind::Corruption { 1 } else { 2 })
         }
     }

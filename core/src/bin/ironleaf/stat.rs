@@ -38,7 +38,8 @@ pub fn stat(directory: &Directory, output: &mut Output) -> Result<Verdict, Failu
         }
     }
     let metrics = database.metrics();
-    let [logs, pages] = ["log-", "pages-"].map(|prefix| files(&directory.path, prefix));
+    let [logs, pages, reserve, all] =
+        ["log-", "pages-", "RESERVE", ""].map(|prefix| files(&directory.path, prefix));
     let left_out: Vec<String> =
         database.left_out().iter().chain(&contents.unreadable).map(ToString::to_string).collect();
     let Contents { hashes, sets, entries, .. } = contents;
@@ -55,6 +56,8 @@ pub fn stat(directory: &Directory, output: &mut Output) -> Result<Verdict, Failu
                     "pages        {} bytes in {} files, {} of them in use",
                     pages.bytes, pages.count, metrics.page_bytes_live
                 ),
+                format!("reserve      {} bytes for when the disk is full", reserve.bytes),
+                format!("all files    {} bytes in {} files", all.bytes, all.count),
             ];
             lines
                 .into_iter()
@@ -75,6 +78,9 @@ pub fn stat(directory: &Directory, output: &mut Output) -> Result<Verdict, Failu
                 "page_files": pages.count,
                 "page_bytes": pages.bytes,
                 "page_bytes_live": metrics.page_bytes_live,
+                "reserve_bytes": reserve.bytes,
+                "files": all.count,
+                "bytes": all.bytes,
                 "left_out": left_out,
             })
         },
