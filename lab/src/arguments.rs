@@ -197,7 +197,7 @@ pub struct MuseumArguments {
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Most seeds for each bug.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 5000)]
     pub seeds: u64,
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
