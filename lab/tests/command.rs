@@ -105,3 +105,18 @@ fn crash_images_are_explored_and_refused_in_one_line_where_there_is_nothing_to_e
     assert!(text(&output.stderr).contains("nowhere.toml"));
     assert_eq!(run(&["crashes"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_dump_goes_into_an_empty_directory_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("disk");
+    let to = to.to_str().unwrap();
+    assert_eq!(run(&["replay", SCENARIO, "--dump", to]).status.code(), Some(0));
+    let files = || std::fs::read_dir(Path::new(to).join("db")).unwrap().count();
+    let dumped = files();
+    assert!(dumped > 3, "{dumped} files");
+    let output = run(&["replay", SCENARIO, "--dump", to]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("holds files"), "{}", text(&output.stderr));
+    assert_eq!(files(), dumped);
+}
