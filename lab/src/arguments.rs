@@ -79,8 +79,8 @@ Without --seeds and --for, the campaigns run for half a minute from seed 0. A ru
 recording at once, cut down, and written to the report directory.
 
 A campaign that never came to what it claims to exercise fails as VACUOUS. From 500 seeds on, every kind of loss
-and of fault must have had an effect and every kind of choice must have been taken; from 2000 seeds on, every probe of the engine must
-have been passed. The remedy is more seeds.
+and of fault must have had an effect and every kind of choice must have been taken; from 2000 seeds on, every probe that
+the family can pass must have been passed. The remedy is more seeds.
 
 Ctrl-C ends a campaign with its summary, and a second one at once.")]
 pub struct RunArguments {
