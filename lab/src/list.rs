@@ -1,11 +1,10 @@
 //! `lab list`: what there is.
 
 use crate::arguments::{Family, Runtime};
-use crate::measure::probes;
 use crate::museum::museum_number;
 use crate::{Misuse, Verdict};
 use clap::ValueEnum;
-use ironleaf::lab::PLANTED;
+use ironleaf::lab::{PLANTED, PROBES};
 use ironleaf_model::Promise;
 use ironleaf_sim::campaign::Summary;
 use ironleaf_sim::choices::DELAYS;
@@ -67,7 +66,7 @@ pub fn list() -> Result<Verdict, Misuse> {
         say!("  {kind}");
     }
     say!("probes of the engine");
-    for (name, _) in probes() {
+    for name in PROBES {
         say!("  {name}");
     }
     say!("promises (docs/guarantees.md)");

@@ -23,10 +23,25 @@ pub fn jobs(asked: Option<u16>) -> usize {
     asked.map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get), usize::from)
 }
 
-/// The engine's probes, and how often each was passed in this process.
-pub fn probes() -> Vec<(&'static str, u64)> {
-    #[cfg(ironleaf_lab)]
-    return ironleaf::lab::probes();
-    #[cfg(not(ironleaf_lab))]
-    return Vec::new();
+/// The engine's probes, which count for the process, from some moment on.
+pub struct Probes(Vec<(&'static str, u64)>);
+
+impl Probes {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self(Self::of_process())
+    }
+
+    /// How often each was passed since.
+    pub fn since(&self) -> Vec<(&'static str, u64)> {
+        let counts = Self::of_process().into_iter().zip(&self.0);
+        counts.map(|((name, now), (_, then))| (name, now - then)).collect()
+    }
+
+    fn of_process() -> Vec<(&'static str, u64)> {
+        #[cfg(ironleaf_lab)]
+        return ironleaf::lab::probes();
+        #[cfg(not(ironleaf_lab))]
+        return Vec::new();
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Family, RunArguments};
 use crate::interrupt::{self, interrupted};
-use crate::measure::{cpu_time, jobs, probes, resident_bytes};
+use crate::measure::{Probes, cpu_time, jobs, resident_bytes};
 use crate::output::{
     JsonTarget, grouped, replay_command, table, take_stdout, wrapped, writable, write_scenario,
 };
@@ -21,8 +21,9 @@ const TIME_DEFAULT: Duration = Duration::from_secs(30);
 /// Characters in a line of the summary, beside the name at its beginning.
 const LINE_WIDTH: usize = 84;
 
-/// What a campaign took.
+/// What a campaign took, and the engine's probes that it passed.
 struct Cost {
+    probes: Vec<(&'static str, u64)>,
     real: Duration,
     cpu: Duration,
     resident: Option<u64>,
@@ -145,12 +146,13 @@ fn run_family(
     planned: &Campaign,
     time: Option<Duration>,
 ) -> Result<(Verdict, serde_json::Value), Misuse> {
-    let (real, cpu) = (Instant::now(), cpu_time());
+    let (real, cpu, probes) = (Instant::now(), cpu_time(), Probes::begin());
     let progress = Progress::new(arguments, time);
     let summary = campaign(planned, &progress);
     progress.bar.finish_and_clear();
-    let cost = Cost { real: real.elapsed(), cpu: cpu_time() - cpu, resident: resident_bytes() };
-    let cold = summary.cold(&probes());
+    let (real, cpu, resident) = (real.elapsed(), cpu_time() - cpu, resident_bytes());
+    let cost = Cost { probes: probes.since(), real, cpu, resident };
+    let cold = summary.cold(&cost.probes);
     say!("{}", describe(&summary, &cost).trim_end());
     for found in &summary.found {
         report(arguments, planned.family, found)?;
@@ -225,7 +227,7 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
     let losses =
         Summary::loss_kinds().map(|kind| (kind.to_owned(), summary.losses.get(kind).copied().unwrap_or(0)));
     let sites = summary.fired_by_site().into_iter().map(|(site, count)| (site.to_string(), count));
-    let probes = summary.probes_expected(&probes());
+    let probes = summary.probes_expected(&cost.probes);
     let unreached: Vec<&str> =
         probes.iter().filter(|(_, count)| *count == 0).map(|(name, _)| *name).collect();
     let mut reached = format!("{} of {} reached", probes.len() - unreached.len(), probes.len());
@@ -329,7 +331,7 @@ fn as_json(arguments: &RunArguments, summary: &Summary, cost: &Cost, cold: &[Str
         labels[label.as_str()] = (*count).into();
     }
     let probes: serde_json::Map<String, serde_json::Value> =
-        probes().into_iter().map(|(name, count)| (name.to_owned(), count.into())).collect();
+        cost.probes.iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
     let failures: Vec<_> = summary
         .found
         .iter()
