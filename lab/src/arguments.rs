@@ -51,6 +51,8 @@ pub enum Family {
     Crash,
     /// The same under failing reads, writes and syncs, full disks, stalled I/O, and reopening with less memory.
     Faults,
+    /// Crashes and a medium that lies: rot, stale, foreign and misdirected sectors, lying syncs, lost files.
+    Corruption,
 }
 
 impl Family {
@@ -59,6 +61,7 @@ impl Family {
         match self {
             Self::Crash => ironleaf_sim::scenario::Family::Crash,
             Self::Faults => ironleaf_sim::scenario::Family::Faults,
+            Self::Corruption => ironleaf_sim::scenario::Family::Corruption,
         }
     }
 }

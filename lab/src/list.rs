@@ -8,7 +8,7 @@ use ironleaf::lab::{PLANTED, PROBES};
 use ironleaf_model::Promise;
 use ironleaf_sim::campaign::Summary;
 use ironleaf_sim::choices::DELAYS;
-use ironleaf_sim::disk::{FAULT_KINDS, Fault};
+use ironleaf_sim::disk::{DAMAGE_KINDS, FAULT_KINDS, Fault};
 
 /// The engine's promises. Oracles and scenarios are named after them.
 const PROMISES: [(&str, &str); 12] = [
@@ -57,12 +57,12 @@ pub fn list() -> Result<Verdict, Misuse> {
     for kind in Summary::loss_kinds() {
         say!("  {kind}");
     }
-    say!("faults (knobs; the family faults turns some on in each seed)");
-    for fault in Fault::ALL {
+    say!("faults (knobs; the family faults turns some of the first on in each seed, corruption some of the last four)");
+    for fault in Fault::all() {
         say!("  {:<14} {}", fault.name(), fault.meaning());
     }
     say!("kinds of fault (how often each had an effect is in the summary)");
-    for kind in FAULT_KINDS {
+    for kind in FAULT_KINDS.into_iter().chain(DAMAGE_KINDS) {
         say!("  {kind}");
     }
     say!("probes of the engine");

@@ -51,13 +51,15 @@ pub enum Promise {
     Progress,
     /// Memory stays within the budget.
     Memory,
+    /// Damage is told of, by the name of its place, and never served.
+    Damage,
     /// Nothing fails that has no reason to.
     NoError,
 }
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Order,
         Self::Outcome,
         Self::Serialisable,
@@ -73,6 +75,7 @@ impl Promise {
         Self::FailedChange,
         Self::Progress,
         Self::Memory,
+        Self::Damage,
         Self::NoError,
     ];
 
@@ -95,6 +98,7 @@ impl Promise {
             Self::FailedChange => "B6 failed change",
             Self::Progress => "B7 progress",
             Self::Memory => "B10 memory",
+            Self::Damage => "B8 damage",
             Self::NoError => "no error",
         }
     }
@@ -124,6 +128,7 @@ impl Promise {
             }
             Self::Progress => "once faults have ended and space is back, what is not poisoned writes again",
             Self::Memory => "memtables and cached pages stay within the budget",
+            Self::Damage => "damage is never served, and told of by the name of its place",
             Self::NoError => "nothing fails that has no reason to",
         }
     }
@@ -184,6 +189,14 @@ pub struct Trouble {
     pub full: u64,
     /// Syncs of the log that failed.
     pub log_syncs: u64,
+    /// Everything that is not as it was written, or was read otherwise, though nobody was told.
+    pub damage: u64,
+    /// That of the log, lying syncs included: it may shorten what is recovered.
+    pub log_damage: u64,
+    /// That of the log which changed one sector while nothing ran.
+    pub log_rot: u64,
+    /// Syncs that were reported and not done.
+    pub lies: u64,
 }
 
 impl Trouble {
@@ -195,6 +208,10 @@ impl Trouble {
             changes: self.changes - before.changes,
             full: self.full - before.full,
             log_syncs: self.log_syncs - before.log_syncs,
+            damage: self.damage - before.damage,
+            log_damage: self.log_damage - before.log_damage,
+            log_rot: self.log_rot - before.log_rot,
+            lies: self.lies - before.lies,
         }
     }
 }
@@ -326,11 +343,18 @@ pub struct History {
     survives_power_loss: Floor,
     survives_death: Floor,
     worst_crash: Option<Crash>,
+    /// Whether the life ended with a close.
+    is_closed: bool,
     trouble: Trouble,
     /// What had gone wrong when this life began.
     trouble_before: Trouble,
+    /// What had gone wrong when the life before ended: what is damaged from then on concerns this one.
+    trouble_at_end: Trouble,
+    damage_before: Trouble,
     /// Whether the memory budget is smaller than the one that the operations were made for.
     is_tight: bool,
+    /// The lives before, where lying syncs may bring one of them back.
+    earlier: Option<Vec<Self>>,
 }
 
 impl History {
@@ -348,10 +372,19 @@ impl History {
             survives_power_loss: Floor::default(),
             survives_death: Floor::default(),
             worst_crash: None,
+            is_closed: false,
             trouble: Trouble::default(),
             trouble_before: Trouble::default(),
+            trouble_at_end: Trouble::default(),
+            damage_before: Trouble::default(),
             is_tight: false,
+            earlier: None,
         }
+    }
+
+    /// Keeps what is needed to judge states that lying syncs bring back.
+    pub fn may_go_back(&mut self) {
+        self.earlier.get_or_insert_default();
     }
 
     /// Records what has gone wrong below the database, before an operation begins or ends.
@@ -506,7 +539,7 @@ impl History {
                 let first = findings.first().map_or("", String::as_str);
                 let what = || format!("found {} problems, the first: {first}", findings.len());
                 // A page that could not be read is one.
-                let is_excused = self.trouble.since(record.trouble).reads > 0;
+                let is_excused = self.trouble.since(record.trouble).reads + self.trouble.damage > 0;
                 record.keeps(Promise::Check, findings.is_empty() || is_excused, what)
             }
             (operation, Outcome::Failed { kind, message }) => {
@@ -519,7 +552,10 @@ impl History {
                     ErrorKind::Io
                     | ErrorKind::DiskFull
                     | ErrorKind::Poisoned
-                    | ErrorKind::DurabilityUnknown => message.contains('/'),
+                    | ErrorKind::DurabilityUnknown => {
+                        // What is damaged is named by file or structure; the life judges the name.
+                        message.contains('/') || self.trouble.damage > 0 && message.contains(" is ")
+                    }
                     _ => true,
                 };
                 let what = || format!("failed without naming a file: {message}");
@@ -562,6 +598,10 @@ impl History {
     /// Whether the operation may fail like that in some state, after what went wrong in this life and `during` it.
     fn may_fail(&self, operation: &Operation, kind: ErrorKind, during: Trouble) -> bool {
         let life = self.trouble_of_life();
+        if self.trouble.damage > 0 && matches!(kind, ErrorKind::Corruption | ErrorKind::Poisoned | ErrorKind::DurabilityUnknown) {
+            // Damage lasts, and a checkpoint that meets it poisons.
+            return true;
+        }
         match (operation, kind) {
             (Operation::Read(_) | Operation::SnapshotRead { .. }, ErrorKind::Io) => {
                 return during.reads > 0;
@@ -621,25 +661,23 @@ impl History {
 
     /// Records that the database was closed: everything visible survives from here on.
     pub fn closed(&mut self) {
+        self.is_closed = true;
         self.survives_power_loss.raise(self.latest.visible, Reason::Closed);
     }
 
     /// Records how a life, or an attempt to open, ended.
     pub fn crashed(&mut self, crash: Crash) {
         self.worst_crash = self.worst_crash.max(Some(crash));
+        self.trouble_at_end = self.trouble;
     }
 
     /// Judges the life that ended by what the next open has recovered, and begins the next life.
     pub fn recovered(&mut self, now: Sample, contents: &Contents) -> Result<(), Violation> {
         let position = now.visible;
-        if position < self.base {
-            let base = self.base;
-            let what = format!("position {base} had been recovered before; now only {position} is there");
-            return Err(Violation::new(Promise::NoRollback, what));
+        if position >= self.base {
+            self.judge_survival(position)?;
         }
-        self.judge_survival(position)?;
-        judge::Judge::new(&mut self.model, &self.records, &self.positions, self.base)
-            .run(Some((position, contents)), self.latest.visible)?;
+        self.judge_state(position, contents)?;
         self.base = position;
         self.records.clear();
         self.positions.clear();
@@ -648,7 +686,9 @@ impl History {
         // What has been recovered stays: `judge_survival` of later lives is about later commits alone.
         self.survives_power_loss = Floor::default();
         self.worst_crash = None;
+        self.is_closed = false;
         self.trouble_before = self.trouble;
+        self.damage_before = self.trouble_at_end;
         self.latest = Sample { visible: position, durable: 0 };
         self.sample(now)?;
         if now.durable < position {
@@ -660,11 +700,74 @@ impl History {
         Ok(())
     }
 
+    /// Judges the life that ended by what can be salvaged of it: a state of the past, as far as it can be read. Newer
+    /// commits may be missing if the database says that something was `left_out`.
+    pub fn salvaged(&mut self, position: u64, contents: &Contents, left_out: bool) -> Result<(), Violation> {
+        if !left_out {
+            self.judge_survival(position)?;
+        }
+        self.judge_state(position, contents)
+    }
+
+    fn judge_state(&mut self, position: u64, contents: &Contents) -> Result<(), Violation> {
+        if position < self.base {
+            self.go_back(position)?;
+        }
+        let before = self.earlier.is_some().then(|| self.clone());
+        judge::Judge::new(&mut self.model, &self.records, &self.positions, self.base)
+            .run(Some((position, contents)), self.latest.visible)?;
+        if let (Some(earlier), Some(before)) = (&mut self.earlier, before) {
+            earlier.push(Self { earlier: None, ..before });
+        }
+        Ok(())
+    }
+
+    /// Becomes the life to which a position belongs that is older than what was recovered. Only lying syncs excuse it.
+    fn go_back(&mut self, position: u64) -> Result<(), Violation> {
+        let base = self.base;
+        let mut earlier = self.earlier.take().filter(|_| self.trouble.lies > 0);
+        while let Some(then) = earlier.as_mut().and_then(Vec::pop) {
+            if then.base <= position {
+                let (trouble, is_tight) = (self.trouble, self.is_tight);
+                *self = Self { trouble, is_tight, earlier, ..then };
+                return Ok(());
+            }
+        }
+        let what = format!("position {base} had been recovered before; now only {position} is there");
+        Err(Violation::new(Promise::NoRollback, what))
+    }
+
     /// Judges the life so far without a recovery; `contents`, if given, were read while nothing else ran.
     pub fn conclude(&mut self, contents: Option<&Contents>) -> Result<(), Violation> {
         let visible = self.latest.visible;
         judge::Judge::new(&mut self.model, &self.records, &self.positions, self.base)
             .run(contents.map(|contents| (visible, contents)), visible)
+    }
+
+    /// Whether damage of the log excuses that nothing behind `recovered` is there. A record that knew what is lost to be
+    /// durable would tell of it, unless it is damaged as well; and a log that was closed has an end that is known.
+    fn log_ends_early(&self, recovered: u64) -> bool {
+        let lies = self.trouble.lies;
+        let Trouble { damage, log_damage, log_rot, .. } = self.trouble.since(self.damage_before);
+        if log_damage + lies == 0 {
+            return false;
+        }
+        if damage > 1 || log_rot == 0 {
+            return !self.is_closed || damage > 1 || lies > 0;
+        }
+        if self.is_closed {
+            return false;
+        }
+        let survivors = |(_, number): (&u64, &usize)| {
+            let record = &self.records[*number];
+            let is_synced =
+                record.operation.as_write().is_some_and(|write| write.durability == Durability::Synced);
+            record.end.as_ref().filter(|_| is_synced).map(|end| (record.began, end.at))
+        };
+        let lost: Vec<_> = self.positions.range(recovered + 1..).filter_map(survivors).collect();
+        let first_end = lost.iter().map(|(_, end)| *end).min();
+        // Nobody began after the first of them had been acknowledged.
+        lost.iter().all(|(began, _)| first_end.is_none_or(|end| *began < end))
     }
 
     fn judge_survival(&self, recovered: u64) -> Result<(), Violation> {
@@ -675,7 +778,7 @@ impl History {
         if written_counts && self.survives_death.position > floor.position {
             floor = &self.survives_death;
         }
-        if recovered >= floor.position {
+        if recovered >= floor.position || self.log_ends_early(recovered) {
             return Ok(());
         }
         let position = floor.position;

@@ -27,6 +27,9 @@ pub(crate) trait Lives {
     /// See [`Machine::restart`].
     fn restart(&mut self, kind: CrashKind);
 
+    /// See [`Machine::decay`].
+    fn decay(&mut self);
+
     /// How often the machine has been restarted.
     fn life(&self) -> u32;
 
@@ -68,6 +71,10 @@ impl Lives for Machine {
         self.restart(kind);
     }
 
+    fn decay(&mut self) {
+        self.decay();
+    }
+
     fn life(&self) -> u32 {
         self.life()
     }
@@ -105,6 +112,19 @@ pub(crate) fn crash_disk(
             });
         }
         CrashKind::ProcessDeath => volume.process_death(choices),
+    }
+}
+
+/// Does to the disk what time does to it.
+pub(crate) fn decay_disk(volume: &Volume, choices: &Choices, ground: &dyn Ground) {
+    let before = volume.digest();
+    volume.decay(choices);
+    let after = volume.digest();
+    if after != before {
+        ground.record(EventKind::Edit, [before, after, 0], &|| {
+            let files = volume.troubles(|trouble| trouble.damaged_files().iter().cloned().collect::<Vec<_>>());
+            format!("the disk has decayed; damaged so far: {}", files.join(", "))
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use crate::choices::Choices;
 use crate::disk::{FaultCount, Faults, Front, Troubles, Volume};
 use crate::executor::{EventKind, EventLog, Executor, Life, Limits, Polled, Step, TaskId};
 use crate::ground::Ground;
-use crate::lives::{crash_disk, entropy_seed};
+use crate::lives::{crash_disk, decay_disk, entropy_seed};
 use crate::network::{Link, NetworkHandle};
 use ironleaf::env::{BoxFuture, Env};
 use std::cell::Cell;
@@ -297,6 +297,12 @@ impl Machine {
         TroubleHandle::new(Arc::clone(&self.volume))
     }
 
+    /// Lets the files decay as the choices at `Site::Fault` say: see [`Fault::Decay`](crate::disk::Fault::Decay).
+    /// Between two runs.
+    pub fn decay(&mut self) {
+        decay_disk(&self.volume, &self.choices, &*self.executor);
+    }
+
     /// How often each kind of fault was injected, and how often with effect.
     #[must_use]
     pub fn fault_counts(&self) -> BTreeMap<&'static str, FaultCount> {
@@ -369,6 +375,12 @@ impl TroubleHandle {
     /// Ends all faults: what could not be read can be read, and space returns.
     pub fn end(&self) {
         self.volume.end_faults();
+    }
+
+    /// Names of the files that were damaged or read wrong.
+    #[must_use]
+    pub fn damaged_files(&self) -> Vec<String> {
+        self.volume.troubles(|trouble| trouble.damaged_files().iter().cloned().collect())
     }
 
     /// What has gone wrong so far.

@@ -19,12 +19,14 @@ mod life;
 mod perform;
 mod probe;
 mod report;
+mod salvage;
 mod settle;
 
 pub(crate) use report::{FAILURES, is_fingerprint};
 pub use report::{Failure, OperationReport, RunReport};
 
 use crate::choices::{Choices, Source};
+use crate::disk::Fault;
 use crate::lives::Lives;
 use crate::machine::{CrashKind, LifeEnd, Machine, MachineOptions};
 use crate::scenario::{Finale, Scenario};
@@ -134,9 +136,12 @@ impl<M: Lives> Run<M> {
 
     /// Runs the machine until its life ends.
     pub(crate) fn live(&mut self) -> Lived {
+        if self.shared.scenario.faults.contains(&Fault::Decay) {
+            self.machine.decay();
+        }
         let main = life::live(Arc::clone(&self.shared), self.machine.env(), self.machine.handle());
         let failure = match self.machine.run(main) {
-            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified) => return Lived::Over,
+            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified | Ended::Refused) => return Lived::Over,
             LifeEnd::Finished(Ended::Poisoned) => {
                 self.shared.crashed(Crash::ProcessDeath);
                 return Lived::Poisoned;

@@ -59,11 +59,14 @@ pub enum Family {
     Crash,
     /// The same, and injected faults: I/O errors, full disks, stalls; and reopening with less memory.
     Faults,
+    /// Crashes, and a medium that lies: rot, stale and foreign sectors, misdirected reads and writes, lying syncs,
+    /// truncated, foreign and lost files.
+    Corruption,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 2] = [Self::Crash, Self::Faults];
+    pub const ALL: [Self; 3] = [Self::Crash, Self::Faults, Self::Corruption];
 
     /// What the command line calls it.
     #[must_use]
@@ -71,6 +74,7 @@ impl Family {
         match self {
             Self::Crash => "crash",
             Self::Faults => "faults",
+            Self::Corruption => "corruption",
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Replay {
     /// Log files of other epochs.
     others: Vec<(u64, Arc<dyn File>)>,
     files: Vec<(u64, Arc<dyn File>)>,
+    /// Log files without a valid header: being made when a crash came, or damaged.
+    headless: Vec<String>,
     /// The newest position that is known to have been durable, and the name of the file that says so.
     durable: (Lsn, String),
 }
@@ -54,6 +56,7 @@ impl Replay {
         let (epoch, start) = (manifest.epoch, manifest.log);
         let mut segments = Vec::new();
         let (mut files, mut others) = (Vec::new(), Vec::new());
+        let mut headless = Vec::new();
         for slot in names.iter().filter_map(|name| segment_slot(name)) {
             let (file, header) = match open_segment(env, directory, slot, mode).await {
                 Ok(opened) => opened,
@@ -74,7 +77,10 @@ impl Replay {
             if planted!("full-disk-leaves-log") && header.is_none() {
                 return Err(Error::corruption(segment_name(slot), 0, "the header of a segment", "none"));
             }
-            let Some(header) = header else { continue };
+            let Some(header) = header else {
+                headless.push(segment_name(slot));
+                continue;
+            };
             if header.manifest_edit > manifest.edit {
                 salvage.pass_over(Error::incomplete(
                     MANIFEST,
@@ -101,11 +107,9 @@ impl Replay {
         }
         segments.sort_by_key(|found| found.header.index);
         if segments.first().map(|found| found.header.index) != Some(start.segment) {
-            salvage.pass_over(Error::incomplete(
-                "the log",
-                format!("segment {} of epoch {epoch}, which the manifest names", start.segment),
-                "none",
-            ))?;
+            let expected = format!("segment {} of epoch {epoch}, which the manifest names", start.segment);
+            let found = format!("none{}", without_header(&headless));
+            salvage.pass_over(Error::incomplete("the log", expected, found))?;
             segments.clear();
         }
         Ok(Self {
@@ -115,6 +119,7 @@ impl Replay {
             next: manifest.lsn.next(),
             others,
             files,
+            headless,
             durable: (manifest.log_durable, MANIFEST.to_owned()),
         })
     }
@@ -212,9 +217,14 @@ impl Replay {
             segment_name(self.segments[self.current].slot),
             self.offset,
             format!("record {} ({witness} knew record {durable} durable)", self.next),
-            "no valid record",
+            format!("no valid record{}", without_header(&self.headless)),
         )
     }
+}
+
+/// What an error says of log files that have no valid header: what is missed may be there.
+fn without_header(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(", and no valid header in {}", names.join(", ")) }
 }
 
 /// A log file, and its header if it has one.

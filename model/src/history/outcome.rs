@@ -157,7 +157,14 @@ fn write_listed(f: &mut fmt::Formatter<'_>, entries: impl ExactSizeIterator<Item
 
 /// Everything a database holds, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contents(pub Vec<Held>);
+pub struct Contents {
+    /// The objects.
+    pub objects: Vec<Held>,
+    /// What could not be read, in the words of the errors.
+    pub unread: Vec<String>,
+    /// Whether there may be keys that could not be read.
+    pub lacks_keys: bool,
+}
 
 /// One object of [`Contents`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,46 +173,42 @@ pub struct Held {
     pub key: Vec<u8>,
     /// What it is.
     pub kind: Kind,
-    /// Its length, as the database says.
-    pub len: u64,
+    /// Its length, as the database says; `None` if that cannot be read.
+    pub len: Option<u64>,
     /// Names and values (empty for members), in order.
     pub entries: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether there may be entries that could not be read.
+    pub lacks_entries: bool,
 }
 
 impl Contents {
-    /// The first difference to the model, for people; `None` if there is none.
+    /// The first difference to the model, for people; `None` if there is none. What could not be read is none.
     #[must_use]
     pub fn difference(&self, model: &Model) -> Option<String> {
-        let mut found = self.0.iter();
+        let mut found = self.objects.iter().peekable();
         for (key, object) in model.objects() {
-            let Some(held) = found.next() else {
-                return Some(format!("key {} is missing", Word(key)));
+            let Some(held) = found.next_if(|held| held.key == key) else {
+                match found.peek() {
+                    Some(held) if held.key.as_slice() < key => break,
+                    _ if self.lacks_keys => continue,
+                    _ => return Some(format!("key {} is missing", Word(key))),
+                }
             };
-            if held.key != key {
-                return Some(if held.key.as_slice() < key {
-                    format!("key {} is there, but should not be", Word(&held.key))
-                } else {
-                    format!("key {} is missing", Word(key))
-                });
-            }
             if held.kind != object.kind() {
                 let (found, expected) = (kind_name(held.kind), kind_name(object.kind()));
                 return Some(format!("key {} holds a {found}, not a {expected}", Word(key)));
             }
-            let same = object.entries().eq(held.entries.iter().map(|(name, value)| (&name[..], &value[..])));
-            if !same {
-                return Some(held.differing_entry(object.entries()));
+            let difference = held.differing_entry(object.entries());
+            if difference.is_some() {
+                return difference;
             }
-            if held.len != object.len() as u64 {
-                return Some(format!(
-                    "key {} says it has {} entries, not {}",
-                    Word(key),
-                    held.len,
-                    object.len()
-                ));
+            if let Some(len) = held.len.filter(|len| *len != object.len() as u64) {
+                return Some(format!("key {} says it has {len} entries, not {}", Word(key), object.len()));
             }
         }
-        found.next().map(|held| format!("key {} is there, but should not be", Word(&held.key)))
+        // Of an object whose entries cannot be read nobody knows whether it is empty.
+        let mut rest = found.filter(|held| !(held.lacks_entries && held.entries.is_empty()));
+        rest.next().map(|held| format!("key {} is there, but should not be", Word(&held.key)))
     }
 
     /// A line for each object.
@@ -213,30 +216,32 @@ impl Contents {
     pub fn lines(&self) -> Vec<String> {
         let line = |held: &Held| {
             let entries = Answer::Entries(held.entries.clone());
-            format!("{} ({}) {entries}", Word(&held.key), kind_name(held.kind))
+            let lacks = if held.lacks_entries { ", and what cannot be read" } else { "" };
+            format!("{} ({}) {entries}{lacks}", Word(&held.key), kind_name(held.kind))
         };
-        self.0.iter().map(line).collect()
+        let unread = self.unread.iter().map(|error| format!("unread: {error}"));
+        self.objects.iter().map(line).chain(unread).collect()
     }
 }
 
 impl Held {
-    fn differing_entry<'a>(&self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> String {
+    fn differing_entry<'a>(&self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<String> {
         let key = Word(&self.key);
-        let mut found = self.entries.iter().map(|(name, value)| (&name[..], &value[..]));
+        let mut found = self.entries.iter().map(|(name, value)| (&name[..], &value[..])).peekable();
+        let surplus = |(name, value)| format!("key {key} has {}={}, but should not", Word(name), Word(value));
         for (name, value) in expected {
-            match found.next() {
-                Some(entry) if entry == (name, value) => {}
-                Some((other, value)) if other < name => {
-                    return format!("key {key} has {}={}, but should not", Word(other), Word(value));
+            match found.next_if(|(same, _)| *same == name) {
+                Some((_, same)) if same == value => {}
+                Some((_, other)) => {
+                    return Some(format!("key {key} has {}={}, not {}", Word(name), Word(other), Word(value)));
                 }
-                Some((same, other)) if same == name => {
-                    return format!("key {key} has {}={}, not {}", Word(name), Word(other), Word(value));
-                }
-                _ => return format!("key {key} lacks {}={}", Word(name), Word(value)),
+                None => match found.peek() {
+                    Some(entry) if entry.0 < name => return Some(surplus(*entry)),
+                    _ if self.lacks_entries => {}
+                    _ => return Some(format!("key {key} lacks {}={}", Word(name), Word(value))),
+                },
             }
         }
-        found.next().map_or_else(String::new, |(name, value)| {
-            format!("key {key} has {}={}, but should not", Word(name), Word(value))
-        })
+        found.next().map(surplus)
     }
 }

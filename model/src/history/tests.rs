@@ -79,7 +79,7 @@ fn contents(lines: &[&str]) -> Contents {
         len: object.len() as u64,
         entries: object.entries().map(|(name, value)| (name.to_vec(), value.to_vec())).collect(),
     };
-    Contents(model.objects().map(held).collect())
+    Contents { objects: model.objects().map(held).collect(), ..Contents::default() }
 }
 
 fn value(text: &str) -> Answer {

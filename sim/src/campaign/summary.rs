@@ -1,7 +1,7 @@
 //! What comes of a campaign.
 
 use crate::choices::Site;
-use crate::disk::{CLASSES, FAULT_KINDS, FaultCount};
+use crate::disk::{CLASSES, DAMAGE_KINDS, FAULT_KINDS, FaultCount};
 use crate::runner::{Failure, RunReport};
 use crate::scenario::{Family, Scenario};
 use crate::shrink::Shrunk;
@@ -32,6 +32,8 @@ pub struct Summary {
     pub losses: BTreeMap<&'static str, u64>,
     /// Opens that failed with good reason.
     pub failed_opens: u64,
+    /// Databases that could not be opened for damage, and were salvaged or had nothing to show.
+    pub refusals: u64,
     /// Faults that were injected, by kind.
     pub faults: BTreeMap<&'static str, FaultCount>,
     /// Deviations that were taken, by site and label.
@@ -83,7 +85,7 @@ impl Summary {
     /// How many deviations of each site were taken.
     #[must_use]
     pub fn fired_by_site(&self) -> BTreeMap<Site, u64> {
-        let faults = (self.family == Family::Faults).then_some(Site::Fault);
+        let faults = (self.family != Family::Crash).then_some(Site::Fault);
         let mut sites: BTreeMap<Site, u64> = SITES.into_iter().chain(faults).map(|site| (site, 0)).collect();
         for ((site, _), count) in &self.fired {
             *sites.entry(*site).or_default() += count;
@@ -93,7 +95,11 @@ impl Summary {
 
     /// Every kind of fault that the family injects, and how often.
     pub fn fault_counts(&self) -> impl Iterator<Item = (&'static str, FaultCount)> {
-        let kinds = if self.family == Family::Faults { &FAULT_KINDS[..] } else { &[] };
+        let kinds = match self.family {
+            Family::Crash => &[][..],
+            Family::Faults => &FAULT_KINDS,
+            Family::Corruption => &DAMAGE_KINDS,
+        };
         kinds.iter().map(|kind| (*kind, self.faults.get(kind).copied().unwrap_or_default()))
     }
 
@@ -137,6 +143,7 @@ impl Summary {
             *self.losses.entry(kind).or_default() += count;
         }
         self.failed_opens += report.failed_opens;
+        self.refusals += report.refusals;
         self.add_faults(&report.faults);
         for (name, count) in report.fired() {
             *self.fired.entry(name).or_default() += count;
@@ -163,6 +170,7 @@ impl Summary {
             *self.losses.entry(kind).or_default() += count;
         }
         self.failed_opens += other.failed_opens;
+        self.refusals += other.refusals;
         self.add_faults(&other.faults);
         for (name, count) in other.fired {
             *self.fired.entry(name).or_default() += count;

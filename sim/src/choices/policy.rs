@@ -46,6 +46,7 @@ pub(super) struct Policy {
     fault_random: SplitMix64,
     crash_points: u64,
     abandoned: LabelId,
+    decays: LabelId,
     /// The life whose crash was not drawn yet: the caller may still say how many crash points there are.
     undrawn: Option<u32>,
     /// Crash points to go until this life's crash.
@@ -53,7 +54,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    pub(super) fn new(seed: u64, abandoned: LabelId) -> Self {
+    pub(super) fn new(seed: u64, [abandoned, decays]: [LabelId; 2]) -> Self {
         let mut random = SplitMix64::new(seed);
         let mut density = |numerator, denominator| {
             if random.chance(numerator, denominator) { DENSITIES[random.below(8) as usize] } else { 0 }
@@ -67,6 +68,7 @@ impl Policy {
             fault_random: SplitMix64::new(seed ^ 0x0fa1_7d15_c000_0001),
             crash_points: CRASH_POINTS_DEFAULT,
             abandoned,
+            decays,
             undrawn: Some(0),
             crash_in: None,
         }
@@ -95,13 +97,14 @@ impl Policy {
     }
 
     /// Each kind of fault has a rate of its own in each seed, log-uniform from one in a thousand operations to one in
-    /// eight, or none.
+    /// eight, or none. Files decay four times as often: there are fewer of them than operations.
     fn fault(&mut self, label: LabelId, limit: u64) -> u64 {
         let random = &mut self.fault_random;
         let rate = *self
             .fault_rates
             .entry(label)
             .or_insert_with(|| if random.chance(1, 4) { 0 } else { 1 << random.below(8) });
+        let rate = if label == self.decays { 4 * rate } else { rate };
         if limit > 1 && random.chance(rate, 1000) { 1 + random.below(limit - 1) } else { 0 }
     }
 

@@ -2,6 +2,7 @@
 
 use super::names::{Deviation, Group, Key, Map, Names, Site};
 use super::policy::{ABANDONED, Policy};
+use crate::disk::DECAYS;
 use std::fmt;
 
 /// Where a run's choices come from.
@@ -84,7 +85,9 @@ impl Course {
     pub(super) fn new(source: Source, names: &mut Names) -> Self {
         match source {
             Source::Default => Self::Default,
-            Source::Seeded { seed } => Self::Seeded(Box::new(Policy::new(seed, names.label(ABANDONED)))),
+            Source::Seeded { seed } => {
+                Self::Seeded(Box::new(Policy::new(seed, [ABANDONED, DECAYS].map(|label| names.label(label)))))
+            }
             Source::Recorded { deviations, strict } => {
                 Self::Recorded(Recording::new(&deviations, strict, names))
             }

@@ -5,14 +5,16 @@
 //! be gone at once, or be readable until the power goes and gone then, while later syncs report success.
 
 use super::content::SECTOR_BYTES;
+use super::damage::{DamageCounts, DamageEvent};
 use super::operation::{Operation, Outcome};
 use super::tree::{FileState, Space};
 use super::volume::VolumeState;
 use crate::choices::{Choices, Site};
 use ironleaf::env::{DiskError, DiskErrorKind, DiskResult};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,12 +38,29 @@ pub enum Fault {
     Allocate,
     /// Operations take 10 ms (pick 1), 100 ms (pick 2) or 2 s (pick 3) longer.
     Stall,
+    /// Reads give a flipped bit (pick 1), or what stands a sector further (pick 2).
+    Misread,
+    /// Writes are reported, but not done (pick 1), not done for one sector (pick 2), or done behind their place
+    /// (pick 3).
+    Miswrite,
+    /// Syncs are reported, but do nothing (pick 1), or make the data readable until the power goes and gone then (pick
+    /// 2). Syncs of directories are reported, but do nothing.
+    LyingSync,
+    /// Files change while the machine is off: a bit, a sector, the length, all of them, or their being there.
+    Decay,
 }
 
 impl Fault {
-    /// Every knob.
-    pub const ALL: [Self; 7] =
+    /// Every knob of operations that fail: somebody is told.
+    pub const FAILURES: [Self; 7] =
         [Self::Read, Self::Write, Self::Sync, Self::SyncDir, Self::Full, Self::Allocate, Self::Stall];
+    /// Every knob of a medium that lies: nobody is told, and loss is legal. See [`damage`](super::damage).
+    pub const DAMAGE: [Self; 4] = [Self::Misread, Self::Miswrite, Self::LyingSync, Self::Decay];
+
+    /// Every knob.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::FAILURES.into_iter().chain(Self::DAMAGE)
+    }
 
     /// What scenarios call it.
     #[must_use]
@@ -54,6 +73,10 @@ impl Fault {
             Self::Full => "full",
             Self::Allocate => "allocate",
             Self::Stall => "stall",
+            Self::Misread => "misread",
+            Self::Miswrite => "miswrite",
+            Self::LyingSync => "lying_sync",
+            Self::Decay => "decay",
         }
     }
 
@@ -68,6 +91,10 @@ impl Fault {
             Self::Full => "create, write, preallocate or rename finds the disk full, once or for a while",
             Self::Allocate => "preallocate and set_len fail",
             Self::Stall => "operations take up to 2 s longer",
+            Self::Misread => "reads give a flipped bit, or what stands beside",
+            Self::Miswrite => "writes are reported, but lost, lost for a sector, or done in the wrong place",
+            Self::LyingSync => "syncs are reported, but not done",
+            Self::Decay => "files rot, are cut, exchanged or lost while the machine is off",
         }
     }
 }
@@ -80,11 +107,11 @@ impl fmt::Display for Fault {
 
 /// The knobs that are on. None is unless it is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults(u8);
+pub struct Faults(u16);
 
 impl Faults {
-    /// Every fault that there is.
-    pub const ALL: Self = Self((1 << Fault::ALL.len()) - 1);
+    /// Every operation may fail.
+    pub const FAILURES: Self = Self((1 << Fault::FAILURES.len()) - 1);
 
     /// Whether a knob is on.
     #[must_use]
@@ -139,6 +166,8 @@ pub struct Troubles {
     pub full: u64,
     /// Syncs of log files that failed.
     pub log_syncs: u64,
+    /// What is not as it was written, though nobody was told.
+    pub damage: DamageCounts,
 }
 
 /// The state of all faults of a volume.
@@ -153,6 +182,8 @@ pub(crate) struct Trouble {
     spell: u64,
     counts: BTreeMap<&'static str, FaultCount>,
     so_far: Troubles,
+    damage: Vec<DamageEvent>,
+    damaged_files: BTreeSet<String>,
 }
 
 const STALLS: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(2)];
@@ -170,22 +201,70 @@ pub(super) struct Completion {
 #[derive(Clone, Copy)]
 pub(super) struct Injected {
     kind: &'static str,
-    /// Whether it changed what is on the disk, beyond the failure itself.
+    /// Whether it changed what is on the disk or read, beyond the failure itself.
     lost: bool,
+}
+
+impl Injected {
+    pub(super) const fn lie(kind: &'static str, lost: bool) -> Self {
+        Self { kind, lost }
+    }
 }
 
 impl Trouble {
     pub(super) fn new(bytes_max: u64) -> Self {
-        let (counts, so_far) = (BTreeMap::new(), Troubles::default());
-        Self { faults: Faults::default(), bytes_max, full: None, spell: 0, counts, so_far }
+        Self {
+            faults: Faults::default(),
+            bytes_max,
+            full: None,
+            spell: 0,
+            counts: BTreeMap::new(),
+            so_far: Troubles::default(),
+            damage: Vec::new(),
+            damaged_files: BTreeSet::new(),
+        }
     }
 
     pub(super) fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
     }
 
+    pub(super) const fn has(&self, fault: Fault) -> bool {
+        self.faults.has(fault)
+    }
+
     pub(super) fn begin_epoch(&mut self) {
         self.spell += 1;
+    }
+
+    /// The files that were damaged, by name, and those that were read wrong.
+    pub(crate) const fn damaged_files(&self) -> &BTreeSet<String> {
+        &self.damaged_files
+    }
+
+    /// Records damage of a file.
+    pub(super) fn damaged(&mut self, path: &Path, count: impl FnOnce(&mut DamageCounts)) {
+        count(&mut self.so_far.damage);
+        self.damaged_files.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    }
+
+    /// The number of a damage that is about to happen.
+    pub(super) fn begin_damage(&mut self, kind: &'static str) -> u64 {
+        self.damage.push(DamageEvent::new(kind));
+        self.damage.len() as u64 - 1
+    }
+
+    /// Counts a damage that happened between operations.
+    pub(super) fn count_damage(&mut self, event: u64) {
+        self.counts.entry(self.damage[event as usize].kind()).or_default().fired += 1;
+    }
+
+    /// Somebody looks at what a damage left wrong.
+    pub(super) fn meet(&mut self, event: u64) {
+        let event = &mut self.damage[event as usize];
+        if event.meet() {
+            self.counts.entry(event.kind()).or_default().effective += 1;
+        }
     }
 
     pub(super) fn end(&mut self, space: &Space) {
@@ -232,7 +311,7 @@ impl Trouble {
         if let Some(Injected { kind, lost }) = fault {
             let count = self.counts.entry(kind).or_default();
             count.fired += 1;
-            count.effective += u64::from(told || lost);
+            count.effective += u64::from(lost || outcome.is_err() && told);
         }
         let Err(error) = outcome else { return };
         let (told, is_allocation) =
@@ -284,6 +363,10 @@ impl Operation {
             return completion;
         }
         if let Some(completion) = self.find_full(volume, now, choices) {
+            return completion;
+        }
+        volume.meet(self);
+        if let Some(completion) = self.lie(volume, number, choices) {
             return completion;
         }
         Completion { outcome: self.execute(volume, number, false), fault: None }
@@ -397,7 +480,7 @@ impl Operation {
 impl FileState {
     /// Loses the data that a sync should have made durable: at once, or with the power. Lengths stay pending. Whether
     /// there was any.
-    fn fail_sync(&mut self, order: u64, at_once: bool) -> bool {
+    pub(super) fn fail_sync(&mut self, order: u64, at_once: bool) -> bool {
         let before = self.pending.len();
         self.pending.retain(|event| event.stamp.order > order || event.is_length());
         self.diverged = true;

@@ -17,6 +17,7 @@
 //! What is still in flight counts as pending. The death of a process keeps whatever completed, still pending.
 
 mod content;
+mod damage;
 mod fault;
 mod fork;
 mod front;
@@ -28,6 +29,8 @@ mod volume;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use damage::DECAYS;
+pub use damage::{DAMAGE_KINDS, DamageCounts};
 pub use fault::{FAULT_KINDS, Fault, FaultCount, Faults, Troubles};
 pub(crate) use front::Front;
 pub use loss::CLASSES;

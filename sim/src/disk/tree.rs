@@ -1,6 +1,6 @@
 //! Files and directories: what the process sees, what is durable, and what is pending in between.
 
-use super::content::Content;
+use super::content::{Content, SECTOR_BYTES};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -25,6 +25,8 @@ pub(super) struct FileState {
     pub(super) diverged: bool,
     /// Number of the spell of faults in which no read of it succeeds any more.
     pub(super) unreadable: Option<u64>,
+    /// Sectors that are not what was written there, and the number of the damage.
+    pub(super) damaged: BTreeMap<u64, u64>,
     /// Bytes that are charged to the volume's capacity.
     pub(super) allocated: u64,
     /// Open handles of this epoch.
@@ -79,6 +81,7 @@ impl Inode {
             pending: VecDeque::new(),
             diverged: false,
             unreadable: None,
+            damaged: BTreeMap::new(),
             allocated: 0,
             handles: 0,
             linked: true,
@@ -100,6 +103,10 @@ impl FileState {
     pub(super) fn write(&mut self, stamp: Stamp, offset: u64, bytes: Bytes) {
         let end = offset + bytes.len() as u64;
         self.current.write(offset, &bytes);
+        if !self.damaged.is_empty() {
+            let (from, to) = (offset.div_ceil(SECTOR_BYTES), end / SECTOR_BYTES);
+            self.damaged.retain(|sector, _| *sector < from || *sector >= to);
+        }
         self.pending.push_back(FileEvent { stamp, change: FileChange::Data { offset, bytes } });
         if end > self.current.len() {
             self.set_len(stamp, end);

@@ -170,6 +170,11 @@ impl Volume {
         struck
     }
 
+    /// Lets the files decay as the choices say, if that knob is on. Nothing is in flight.
+    pub(crate) fn decay(&self, choices: &Choices) {
+        self.lock().decay(choices);
+    }
+
     /// Chooses which operations may fail from now on.
     pub(crate) fn set_faults(&self, faults: Faults) {
         self.lock().trouble.set_faults(faults);

@@ -5,7 +5,7 @@ use crate::disk::Volume;
 use crate::executor::{EventKind, EventLog};
 use crate::ground::Ground;
 use crate::guest::{Birth, Guest, Host, STRETCH};
-use crate::lives::{Lives, Remains, crash_disk, entropy_seed};
+use crate::lives::{Lives, Remains, crash_disk, decay_disk, entropy_seed};
 use crate::machine::{CrashKind, Handle, LifeEnd, MachineOptions, TroubleHandle};
 use crate::network::{Link, NetworkHandle};
 use ::madsim::runtime::{NodeHandle, Runtime};
@@ -190,6 +190,10 @@ impl Lives for MadsimMachine {
 
     fn restart(&mut self, kind: CrashKind) {
         self.restart(kind);
+    }
+
+    fn decay(&mut self) {
+        decay_disk(&self.volume, &self.choices, &*self.guest);
     }
 
     fn life(&self) -> u32 {

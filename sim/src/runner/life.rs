@@ -2,8 +2,8 @@
 
 use super::perform::{check, perform, read_everything, sample};
 use super::report::{Failure, OperationReport};
-use super::{Crash, RunOptions, probe, settle};
-use crate::disk::{Faults, Troubles};
+use super::{Crash, RunOptions, probe, salvage, settle};
+use crate::disk::{DamageCounts, Fault, Faults, Troubles};
 use crate::machine::{Handle, TroubleHandle};
 use crate::scenario::{Numbered, Scenario, client_name, end_label};
 use ironleaf::env::Env;
@@ -38,6 +38,8 @@ pub(super) enum Ended {
     OperationsDone,
     /// What the finale left was recovered and is as promised.
     Verified,
+    /// The disk is damaged, the database says so and cannot be opened for writing.
+    Refused,
 }
 
 /// What outlives a life.
@@ -67,6 +69,8 @@ pub(super) struct State {
     pub(super) operations: u64,
     pub(super) recoveries: u64,
     pub(super) failed_opens: u64,
+    /// Databases that could not be opened for damage.
+    pub(super) refusals: u64,
     pub(super) results: Vec<OperationReport>,
     pub(super) recovered: Vec<String>,
 }
@@ -86,10 +90,35 @@ impl Shared {
         !self.scenario.faults.is_empty() || !self.scenario.reopen_memory_bytes.is_empty()
     }
 
+    /// Whether the medium has lied so far.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.trouble.so_far().damage.all > 0
+    }
+
+    /// Judges an error about damage: it names a place that is damaged, a file or the log as a whole.
+    pub(super) fn names_damage(&self, message: &str) -> Result<(), Violation> {
+        let damaged = self.trouble.damaged_files();
+        let is_named = damaged.iter().any(|name| match name.as_str() {
+            // It gets its name after it was written.
+            "MANIFEST" | "MANIFEST.new" => message.to_lowercase().contains("manifest"),
+            // A record that is missed may have stood in another file.
+            name if name.starts_with("log-") => message.contains("log"),
+            // Entries that were never durable: any file may be missing.
+            name if DIRECTORY.ends_with(name) => true,
+            name => message.contains(name),
+        });
+        if is_named {
+            return Ok(());
+        }
+        let what = format!("damaged are {}, and yet: {message}", damaged.join(", "));
+        Err(Violation::new(Promise::Damage, what))
+    }
+
     /// What has gone wrong below the database so far.
     pub(super) fn so_far(&self) -> Trouble {
-        let Troubles { reads, changes, full, log_syncs, .. } = self.trouble.so_far();
-        Trouble { reads, changes, full, log_syncs }
+        let Troubles { reads, changes, full, log_syncs, damage, .. } = self.trouble.so_far();
+        let DamageCounts { all, log, log_rot, lies } = damage;
+        Trouble { reads, changes, full, log_syncs, damage: all, log_damage: log, log_rot, lies }
     }
 
     pub(super) fn take_state(&self) -> State {
@@ -145,8 +174,12 @@ impl Shared {
 
 impl State {
     fn new(scenario: &Scenario) -> Self {
+        let mut history = History::new(scenario.options.limits());
+        if scenario.faults.contains(&Fault::LyingSync) {
+            history.may_go_back();
+        }
         Self {
-            history: History::new(scenario.options.limits()),
+            history,
             next: vec![0; scenario.clients.len()],
             busy: 0,
             main: None,
@@ -159,6 +192,7 @@ impl State {
             operations: 0,
             recoveries: 0,
             failed_opens: 0,
+            refusals: 0,
             results: Vec::new(),
             recovered: Vec::new(),
         }
@@ -200,7 +234,10 @@ pub(super) fn unexpected(doing: &str, error: &Error) -> Failure {
 }
 
 async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<Ended, Failure> {
-    let database = open(shared, &env, &handle).await?;
+    let database = match open(shared, &env, &handle).await? {
+        Opened::Serving(database) => database,
+        Opened::Refused => return salvage::salvage(shared, &env, &handle).await.map(|()| Ended::Refused),
+    };
     // What was recovered is judged undisturbed.
     shared.trouble.set_faults(Faults::default());
     verify(shared, &database, &handle).await?;
@@ -223,19 +260,20 @@ async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<E
             return Ok(Ended::Poisoned);
         }
     }
-    if shared.makes_trouble() {
+    if shared.makes_trouble() && !shared.is_damaged() {
         probe::probe(shared, &database, &handle).await?;
     }
-    if shared.scenario.settle && shared.lock().history.trouble_of_life().changes == 0 {
+    if shared.scenario.settle && !shared.is_damaged() && shared.lock().history.trouble_of_life().changes == 0
+    {
         settle::settle(&shared.scenario, &database, &env).await?;
     }
-    sound(&database).await?;
+    sound(shared, &database, &[]).await?;
     if shared.scenario.close {
         match database.close().await {
             Ok(()) => shared.lock().history.closed(),
             Err(error)
                 if error.kind() == ErrorKind::DurabilityUnknown
-                    && shared.lock().history.trouble_of_life().changes > 0 => {}
+                    && (shared.is_damaged() || shared.lock().history.trouble_of_life().changes > 0) => {}
             Err(error) => return Err(unexpected("close", &error)),
         }
     }
@@ -243,8 +281,14 @@ async fn try_to_live(shared: &Arc<Shared>, env: Env, handle: Handle) -> Result<E
     Ok(Ended::OperationsDone)
 }
 
+enum Opened {
+    Serving(Database),
+    /// For damage, which lasts.
+    Refused,
+}
+
 /// Opens the database; where faults are a reason to fail, again.
-async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Database, Failure> {
+async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Opened, Failure> {
     let (recoveries, is_last) = {
         let state = shared.lock();
         (state.recoveries, state.finale_begun)
@@ -259,16 +303,23 @@ async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Database, F
     loop {
         let before = shared.so_far();
         let error = match Database::open(env.clone(), DIRECTORY, options.clone()).await {
-            Ok(database) => return Ok(database),
+            Ok(database) => return Ok(Opened::Serving(database)),
             Err(error) => error,
         };
+        let is_refused = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotADatabase);
+        if is_refused && shared.is_damaged() {
+            shared.names_damage(&error.to_string())?;
+            if failures >= ATTEMPTS_MAX {
+                return Ok(Opened::Refused);
+            }
+        }
         let since = shared.so_far().since(before);
         let is_excused = match error.kind() {
             ErrorKind::Io => since.reads + since.changes > 0,
             ErrorKind::DiskFull => since.full > 0,
             // Operations of the attempt before are still in flight.
             ErrorKind::Locked => failures > 0,
-            _ => false,
+            _ => is_refused && shared.is_damaged(),
         };
         if !is_excused {
             return Err(unexpected("open", &error));
@@ -292,8 +343,9 @@ async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Database, F
 /// Reads everything that was recovered, and judges the life before by it.
 async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result<(), Failure> {
     let now = sample(database);
-    let contents = read_everything(database).await.map_err(|error| unexpected("reading", &error))?;
-    sound(database).await?;
+    let contents =
+        read_everything(database, shared.is_damaged()).await.map_err(|error| unexpected("reading", &error))?;
+    sound(shared, database, &contents.unread).await?;
     let trouble = shared.so_far();
     let mut state = shared.lock();
     state.history.trouble(trouble);
@@ -304,9 +356,9 @@ async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result
     state.unsafe_changes_before = shared.trouble.so_far().unsafe_changes;
     state.recoveries += 1;
     state.life = u32::try_from(state.recoveries).unwrap_or(u32::MAX) - 1;
-    let entries: usize = contents.0.iter().map(|held| held.entries.len()).sum();
+    let entries: usize = contents.objects.iter().map(|held| held.entries.len()).sum();
     handle.mark(now.visible ^ (entries as u64) << 32, || {
-        format!("recovered position {}: {} objects, {entries} entries", now.visible, contents.0.len())
+        format!("recovered position {}: {} objects, {entries} entries", now.visible, contents.objects.len())
     });
     if shared.options.details {
         let mut text = format!("opened at position {}", now.visible);
@@ -319,10 +371,21 @@ async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result
     Ok(judged?)
 }
 
-pub(super) async fn sound(database: &Database) -> Result<(), Failure> {
+/// Judges the engine's own check: it finds nothing, or damage where there is some; and what reads found, it finds.
+pub(super) async fn sound(shared: &Shared, database: &Database, unread: &[String]) -> Result<(), Failure> {
     let findings = check(database).await.map_err(|error| unexpected("check", &error))?;
+    for error in unread {
+        shared.names_damage(error)?;
+    }
     match findings.first() {
-        None => Ok(()),
+        None => match unread.first() {
+            None => Ok(()),
+            Some(error) => {
+                let what = format!("check finds nothing, but a read says: {error}");
+                Err(Violation::new(Promise::Damage, what).into())
+            }
+        },
+        Some(_) if shared.is_damaged() => Ok(()),
         Some(first) => {
             let message = format!("check found {} problems, the first: {first}", findings.len());
             Err(Failure::new("B11 check", message))
@@ -442,7 +505,17 @@ impl Client {
                 state.wake_main();
             }
         }
+        let damage = match &outcome {
+            Outcome::Failed { kind: ErrorKind::Corruption, message } => Some(message.clone()),
+            Outcome::Failed { kind: ErrorKind::Poisoned, message } if self.shared.is_damaged() => {
+                Some(message.clone())
+            }
+            _ => None,
+        };
         let mut judged = state.history.end(number, outcome, now);
+        if let (Ok(()), Some(message)) = (&judged, damage) {
+            judged = self.shared.names_damage(&message);
+        }
         if judged.is_ok() {
             judged = within_budget(&self.shared.scenario.options_of(state.recoveries - 1), &self.database);
         }

@@ -202,15 +202,56 @@ async fn entries(
     Ok(entries)
 }
 
-/// Reads everything. Nothing else may be running.
-pub(super) async fn read_everything(database: &Database) -> Result<Contents, Error> {
+/// Reads everything. Nothing else may be running. Where `may_lack`, goes on behind what is damaged.
+pub(super) async fn read_everything(database: &Database, may_lack: bool) -> Result<Contents, Error> {
     let mut contents = Contents::default();
     let mut keys = database.keys(b"");
-    while let Some((key, kind)) = keys.next().await? {
-        let len = database.len(&key).await?;
-        let everything = (Bound::Unbounded, Bound::Unbounded);
-        let entries = entries(View::Present(database), &key, everything, usize::MAX, false).await?;
-        contents.0.push(Held { key, kind, len, entries });
+    loop {
+        let (key, kind) = match keys.next().await {
+            Ok(Some(next)) => next,
+            Ok(None) => return Ok(contents),
+            Err(error) if may_lack && error.kind() == ErrorKind::Corruption => {
+                contents.unread.push(error.to_string());
+                contents.lacks_keys |= keys.skip_damage().await?;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let len = match database.len(&key).await {
+            Ok(len) => Some(len),
+            Err(error) if may_lack && error.kind() == ErrorKind::Corruption => {
+                contents.unread.push(error.to_string());
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let mut held = Held { key, kind, len, entries: Vec::new(), lacks_entries: false };
+        read_object(database, may_lack, &mut held, &mut contents.unread).await?;
+        contents.objects.push(held);
     }
-    Ok(contents)
+}
+
+async fn read_object(
+    database: &Database,
+    may_lack: bool,
+    held: &mut Held,
+    unread: &mut Vec<String>,
+) -> Result<(), Error> {
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    if !may_lack {
+        held.entries = entries(View::Present(database), &held.key, everything, usize::MAX, false).await?;
+        return Ok(());
+    }
+    let mut scan = database.scan(&held.key, ..);
+    loop {
+        match scan.next().await {
+            Ok(Some(entry)) => held.entries.push(entry),
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                unread.push(error.to_string());
+                held.lacks_entries |= scan.skip_damage().await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -104,6 +104,8 @@ pub struct RunReport {
     pub losses: BTreeMap<&'static str, u64>,
     /// Opens that failed with good reason.
     pub failed_opens: u64,
+    /// Whether damage kept the database from being opened; that ends a run.
+    pub refusals: u64,
     /// Faults that were injected, by kind.
     pub faults: BTreeMap<&'static str, FaultCount>,
     /// What became of each operation, in the order in which they began. With [`RunOptions::details`].
@@ -190,6 +192,7 @@ pub(super) fn report(
         recoveries: state.recoveries,
         losses,
         failed_opens: state.failed_opens,
+        refusals: state.refusals,
         faults,
         results: state.results,
         recovered: state.recovered,

@@ -59,18 +59,29 @@ impl Scenario {
     #[must_use]
     pub fn generate_in(family: Family, seed: u64) -> Self {
         let mut scenario = Self::generate(seed);
-        if family == Family::Faults {
-            scenario.make_trouble(&mut Random::new(seed ^ 0x00fa_0175));
+        match family {
+            Family::Crash => {}
+            Family::Faults => scenario.make_trouble(&mut Random::new(seed ^ 0x00fa_0175)),
+            Family::Corruption => scenario.damage(&mut Random::new(seed ^ 0x0c02_2007)),
         }
         scenario
+    }
+
+    /// Turns one knob of the medium on, or several.
+    fn damage(&mut self, random: &mut Random) {
+        self.faults = match random.below(4) {
+            0..=1 => vec![random.choose(&Fault::DAMAGE)],
+            2 => vec![Fault::Decay],
+            _ => Fault::DAMAGE.into_iter().filter(|_| random.one_in(2)).collect(),
+        };
     }
 
     /// Turns some knobs on: one, all, or each with even odds, so that a fault is met alone and in every company.
     fn make_trouble(&mut self, random: &mut Random) {
         self.faults = match random.below(4) {
-            0 => vec![random.choose(&Fault::ALL)],
-            1 => Fault::ALL.to_vec(),
-            _ => Fault::ALL.into_iter().filter(|_| random.one_in(2)).collect(),
+            0 => vec![random.choose(&Fault::FAILURES)],
+            1 => Fault::FAILURES.to_vec(),
+            _ => Fault::FAILURES.into_iter().filter(|_| random.one_in(2)).collect(),
         };
         if self.faults.is_empty() || random.one_in(3) {
             let most = self.options.memory_bytes as u64;
