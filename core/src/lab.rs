@@ -167,6 +167,48 @@ pub const PLANTED: &[Planted] = &[
         mechanism: "a log record claims that it is durable itself",
     },
     Planted {
+        name: "log-damage-skipped",
+        number: 22,
+        family: "corruption",
+        mechanism: "replay goes on behind a log record that is damaged",
+    },
+    Planted {
+        name: "durable-watermark-forgotten",
+        number: 40,
+        family: "corruption",
+        mechanism: "log records do not tell what is known to be durable",
+    },
+    Planted {
+        name: "page-checksum-unchecked",
+        number: 0,
+        family: "corruption",
+        mechanism: "a page is served without a look at its checksum",
+    },
+    Planted {
+        name: "damage-is-absence",
+        number: 0,
+        family: "corruption",
+        mechanism: "a field whose page is damaged is taken for absent",
+    },
+    Planted {
+        name: "lost-log-unnoticed",
+        number: 0,
+        family: "corruption",
+        mechanism: "a log without the segment that the manifest names is taken for empty",
+    },
+    Planted {
+        name: "end-of-log-ignored",
+        number: 0,
+        family: "corruption",
+        mechanism: "replay does not look how far the manifest knew the log to be durable",
+    },
+    Planted {
+        name: "short-segment-is-the-end",
+        number: 0,
+        family: "corruption",
+        mechanism: "a log segment that was cut is read up to where it ends",
+    },
+    Planted {
         name: "pages-not-synced",
         number: 0,
         family: "crash",

@@ -55,6 +55,7 @@ mod database;
 pub mod env;
 mod error;
 mod ids;
+mod joint;
 mod memtable;
 #[cfg(ironleaf_loom)]
 pub mod models;

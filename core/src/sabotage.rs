@@ -8,11 +8,10 @@
 pub const SABOTAGES: &[(&str, &str)] = &[
     ("frozen-dropped-first", "readers lose the frozen edits before they get the root that has them"),
     ("frozen-outside-the-log", "a memtable is replaced while a commit may be under way into it"),
-    ("landing-not-told", "who waits for a write or a sync is not told that it has landed"),
+    ("joint-awaited-late", "who shares work begins to wait after having looked whether it is over"),
+    ("joint-end-not-told", "who shares work is not told that it has ended"),
     ("length-published-relaxed", "a vector's new length may be seen before the element"),
-    ("load-awaited-late", "who shares a load begins to wait after having looked whether it is over"),
     ("load-not-looked-for-again", "who leads a load does not look whether another has just ended"),
-    ("orphan-forgotten", "a write or a sync whose leader was dropped is left with nobody"),
     ("position-shown-first", "a batch is visible before it is applied"),
     ("position-shown-relaxed", "a position may be seen before the edits up to it"),
     ("removed-without-the-clock", "a page is taken out of the cache while another is evicted"),

@@ -28,7 +28,8 @@ pub struct Model {
 /// Every model.
 pub const MODELS: &[Model] = &[
     group_commit::FOLLOWERS,
-    group_commit::ORPHANS,
+    group_commit::KEPT,
+    group_commit::DROPPED,
     memtable::BATCHES,
     memtable::GROWTH,
     hand_over::LAYERS,

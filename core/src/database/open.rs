@@ -119,7 +119,7 @@ struct Start {
     store: Arc<PageStore>,
     writer: PageWriter,
     manifest: Manifest,
-    log: Log,
+    log: Arc<Log>,
     catalog: Option<PageRef>,
     lsn: Lsn,
 }
@@ -216,7 +216,7 @@ impl Opening {
         Error::new(
             ErrorKind::NotADatabase,
             format!(
-                "{} holds {name:?} and no {MANIFEST}: it is not an Ironleaf database; choose an empty directory",
+                "{} holds {name:?} and no {MANIFEST}: it is not an Ironleaf database; choose another path",
                 self.path.display()
             ),
         )
@@ -357,7 +357,7 @@ impl Opening {
         // Ids are never used again, also not those of leavings.
         let seen = names.iter().filter_map(|name| page_segment_id(name)).max().map_or(0, |id| id + 1);
         table.next_segment = table.next_segment.max(state.next_page_segment).max(seen);
-        table.install_all(state.pages.iter().map(|(id, location)| (*id, *location)));
+        table.install_all(&state.pages)?;
         Ok(table)
     }
 
@@ -369,7 +369,7 @@ impl Opening {
         number: u64,
         (slot, recycled): (u64, Option<Arc<dyn File>>),
         mut edit: ManifestEdit,
-    ) -> Result<(Manifest, Log)> {
+    ) -> Result<(Manifest, Arc<Log>)> {
         let epoch = self.env.random_u64();
         let header = SegmentHeader {
             database,
@@ -440,7 +440,7 @@ impl Opening {
 
     pub(super) fn page_store(&self, database: [u8; 16], table: PageTable) -> Arc<PageStore> {
         let limits = (self.options.memory_bytes / 2, self.options.page_files_max);
-        Arc::new(PageStore::new(self.env.clone(), &self.path, database, table, limits))
+        PageStore::new(self.env.clone(), &self.path, database, table, limits)
     }
 
     fn page_writer(&self, store: &Arc<PageStore>) -> PageWriter {
@@ -472,7 +472,7 @@ impl Opening {
         let root = RootVersion::new(start.store.clone(), start.catalog, start.lsn);
         let active = Arc::new(Memtable::new(start.lsn, memtable_seed));
         let engine = Arc::new(Engine {
-            log: Arc::new(start.log),
+            log: start.log,
             store: start.store,
             state: ArcSwap::from_pointee(ReadState { overlay: None, active, frozen: None, root }),
             snapshots: Mutex::new(Registry::default()),
@@ -492,16 +492,36 @@ impl Opening {
         let spawner = &engine.env.spawner;
         let (keeper_ends, keeper_ended) = oneshot::channel();
         let log = engine.log.clone();
+        let needed = || Needed { log: engine.log.clone(), pace: engine.pace.clone() };
+        let (for_keeper, for_checkpointer) = (needed(), needed());
         let keeper = async move {
+            let _needed = for_keeper;
             log.keep_spare().await;
             let _ = keeper_ends.send(());
         };
+        let checkpointer = async move {
+            let _needed = for_checkpointer;
+            checkpointer.run(receiver).await;
+        };
         let tasks = vec![
             spawner.spawn("log-keeper", Box::pin(keeper)),
-            spawner.spawn("checkpointer", Box::pin(checkpointer.run(receiver))),
+            spawner.spawn("checkpointer", Box::pin(checkpointer)),
         ];
         let closing = Closing { tasks, keeper_ended: Some(keeper_ended), outcome: None };
         Running { engine, closing: tokio::sync::Mutex::new(closing) }
+    }
+}
+
+/// Part of a task that writers wait for: should its runtime end, they learn of it.
+struct Needed {
+    log: Arc<Log>,
+    pace: Arc<Pace>,
+}
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        self.log.lost_task();
+        self.pace.wake();
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn open_read_only(env: Env, path: &Path, options: Options) -> R
     // Nobody serves commands: whoever could send one is refused before.
     let (commands, _) = mpsc::unbounded_channel();
     let engine = Arc::new(Engine {
-        log: Arc::new(silent_log(&env, &path, &state, &options)),
+        log: silent_log(&env, &path, &state, &options),
         store,
         state: ArcSwap::from_pointee(ReadState {
             overlay: None,
@@ -134,12 +134,12 @@ async fn page_table(opening: &Opening, state: &ManifestState, salvage: &mut Salv
         table.add_segment(id, bytes);
     }
     table.next_segment = table.next_segment.max(state.next_page_segment);
-    table.install_all(state.pages.iter().map(|(id, location)| (*id, *location)));
+    table.install_all(&state.pages)?;
     Ok(table)
 }
 
 /// A log that is never written: no commit gets as far as that. Its durable position is the manifest's.
-fn silent_log(env: &Env, path: &Path, state: &ManifestState, options: &Options) -> Log {
+fn silent_log(env: &Env, path: &Path, state: &ManifestState, options: &Options) -> Arc<Log> {
     let header = SegmentHeader {
         database: state.database,
         epoch: state.epoch,

@@ -107,7 +107,7 @@ impl fmt::Display for DiskError {
             DiskErrorKind::Io => "I/O error",
         };
         write!(f, " failed: {why}")?;
-        if self.kind == DiskErrorKind::Io
+        if matches!(self.kind, DiskErrorKind::Io | DiskErrorKind::PermissionDenied)
             && let Some(source) = &self.source
         {
             write!(f, " ({source})")?;

@@ -88,7 +88,7 @@ impl ColdPage {
         file.expect("a file").write_at(0, Bytes::from(image)).await.expect("a write");
         table.add_segment(0, u64::from(len));
         table.install(id, Location { segment: 0, offset: 0, len });
-        let store = Arc::new(PageStore::new(env, directory, DATABASE, table, (1 << 20, 1)));
+        let store = PageStore::new(env, directory, DATABASE, table, (1 << 20, 1));
         Self { store, page }
     }
 

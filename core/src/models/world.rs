@@ -90,14 +90,14 @@ impl World {
             (first, manifest.expect("a manifest"))
         });
         let limits = (options.memory_bytes / 2, options.page_files_max);
-        let store = Arc::new(PageStore::new(env.clone(), directory, database, PageTable::default(), limits));
+        let store = PageStore::new(env.clone(), directory, database, PageTable::default(), limits);
         let root = RootVersion::new(store.clone(), None, Lsn(0));
         let writer = PageWriter::new(store.clone(), options.page_bytes, options.page_segment_bytes);
         // Nobody serves commands: a model makes its checkpoints itself.
         let (commands, _) = mpsc::unbounded_channel();
         let active = Arc::new(Memtable::new(Lsn(0), SEED));
         let engine = Arc::new(Engine {
-            log: Arc::new(Log::new(env.clone(), directory, &header, (first, Lsn(0)), (header.bytes, 0))),
+            log: Log::new(env.clone(), directory, &header, (first, Lsn(0)), (header.bytes, 0)),
             store,
             state: ArcSwap::from_pointee(ReadState { overlay: None, active, frozen: None, root }),
             snapshots: Mutex::new(Registry::default()),

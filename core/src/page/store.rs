@@ -7,12 +7,15 @@ use super::table::{Location, PageTable, page_segment_name};
 use crate::env::{DiskErrorKind, DiskResult, Env};
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
+use crate::joint::Joint;
 use crate::node::Node;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, Notify, OnceLock, is_unwinding};
+use crate::sync::{Arc, Mutex, OnceLock, Weak, is_unwinding};
 use crate::tree::{Attempt, PageId, PageRef, PageSource, Pages};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+type Load = Joint<Result<Arc<Node>>>;
 
 /// Every page of a database.
 pub(crate) struct PageStore {
@@ -23,8 +26,10 @@ pub(crate) struct PageStore {
     pub(crate) table: Mutex<PageTable>,
     pub(crate) cache: Cache,
     pub(crate) files: SegmentFiles,
-    /// Pages that are being read from the disk: a second reader waits for the first.
-    loading: Mutex<BTreeMap<PageId, Arc<Notify>>>,
+    /// Pages that are being read from the disk, for as long as somebody waits for them.
+    loading: Mutex<BTreeMap<PageId, Weak<Load>>>,
+    /// Itself, for loads that go on whoever drives them.
+    me: Weak<Self>,
     loads: AtomicU64,
 }
 
@@ -35,8 +40,8 @@ impl PageStore {
         database: [u8; 16],
         table: PageTable,
         (cache_bytes, files_max): (usize, usize),
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
             files: SegmentFiles::new(env.clone(), directory, files_max),
             env,
             directory: directory.to_path_buf(),
@@ -44,8 +49,9 @@ impl PageStore {
             table: Mutex::new(table),
             cache: Cache::new(cache_bytes),
             loading: Mutex::new(BTreeMap::new()),
+            me: me.clone(),
             loads: AtomicU64::new(0),
-        }
+        })
     }
 
     /// What checksums are seeded with.
@@ -60,37 +66,39 @@ impl PageStore {
 
     /// The page, from the cache or from the disk.
     pub(crate) async fn load(&self, page: PageRef) -> Result<Arc<Node>> {
-        loop {
-            if let Some(node) = self.cache.get_owned(page) {
-                return Ok(node);
-            }
-            let other = {
-                let mut loading = self.loading.lock();
-                let other = loading.get(&page.id).cloned();
-                if other.is_none() {
-                    loading.insert(page.id, Arc::new(Notify::new()));
-                }
-                other
-            };
-            let Some(other) = other else {
-                let _leader = Loading { store: self, id: page.id };
-                // Whoever led before has left, and may have done so since the first look.
-                if !sabotaged!("load-not-looked-for-again")
-                    && let Some(node) = self.cache.get_owned(page)
-                {
-                    return Ok(node);
-                }
-                let node = Arc::new(self.read(page).await?);
-                self.cache.insert(page, node.clone());
-                self.loads.fetch_add(1, Ordering::Relaxed);
-                return Ok(node);
-            };
-            reached!("page load shared");
-            let done = (!sabotaged!("load-awaited-late")).then(|| other.notified());
-            if self.loading.lock().contains_key(&page.id) {
-                done.unwrap_or_else(|| other.notified()).await;
-            }
+        if let Some(node) = self.cache.get_owned(page) {
+            return Ok(node);
         }
+        let load = {
+            let mut loading = self.loading.lock();
+            if let Some(under_way) = loading.get(&page.id).and_then(Weak::upgrade) {
+                reached!("page load shared");
+                under_way
+            } else {
+                let store = self.me.upgrade().expect("whoever calls it holds it");
+                let load = Joint::new(store.load_into_cache(page));
+                loading.insert(page.id, Arc::downgrade(&load));
+                load
+            }
+        };
+        load.join().await
+    }
+
+    async fn load_into_cache(self: Arc<Self>, page: PageRef) -> Result<Arc<Node>> {
+        let mut loading = Loading { store: &self, id: page.id, has_ended: false };
+        // A load before this one may have ended since the first look.
+        if !sabotaged!("load-not-looked-for-again")
+            && let Some(node) = self.cache.get_owned(page)
+        {
+            loading.has_ended = true;
+            return Ok(node);
+        }
+        let read = self.read(page).await.map(Arc::new);
+        loading.has_ended = true;
+        let node = read?;
+        self.cache.insert(page, node.clone());
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        Ok(node)
     }
 
     /// The page as it is on the disk, verified.
@@ -189,16 +197,19 @@ impl PageSource for PageStore {
     }
 }
 
-/// Ends a load, also when its future is dropped.
+/// Ends a load, also when nobody waits for it any more.
 struct Loading<'a> {
     store: &'a PageStore,
     id: PageId,
+    has_ended: bool,
 }
 
 impl Drop for Loading<'_> {
     fn drop(&mut self) {
-        if let Some(waiters) = self.store.loading.lock().remove(&self.id) {
-            waiters.notify_waiters();
+        let mut loading = self.store.loading.lock();
+        // One that was given up may have a successor.
+        if self.has_ended || loading.get(&self.id).is_some_and(|load| load.strong_count() == 0) {
+            loading.remove(&self.id);
         }
     }
 }
@@ -315,7 +326,7 @@ mod tests {
         table.add_segment(0, 100);
         let page = table.allocate();
         table.install(page, Location { segment: 0, offset: 0, len: 100 });
-        let store = Arc::new(PageStore::new(env, Path::new("nowhere"), [0; 16], table, (0, 1)));
+        let store = PageStore::new(env, Path::new("nowhere"), [0; 16], table, (0, 1));
         let old_root = |retired| {
             let old = RootVersion::new(store.clone(), None, Lsn(0));
             old.succeed(RootVersion::new(store.clone(), None, Lsn(1)), retired);

@@ -1,5 +1,6 @@
 //! Where each page is, and how much of each segment is alive.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{file_name, file_number};
 use crate::tree::PageId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,18 +42,26 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     /// A table with these pages. Their segments must have been added.
-    pub(crate) fn install_all(&mut self, pages: impl IntoIterator<Item = (PageId, Location)>) {
-        for (id, location) in pages {
-            if self.entries.len() <= id.0 as usize {
-                self.entries.resize(id.0 as usize + 1, None);
-            }
-            self.install(id, location);
+    pub(crate) fn install_all(&mut self, pages: &BTreeMap<PageId, Location>) -> Result<()> {
+        if let Some((last, _)) = pages.last_key_value() {
+            let ids = usize::try_from(last.0).ok().and_then(|last| last.checked_add(1));
+            let ids = ids.filter(|ids| {
+                let is_free = ids.saturating_sub(pages.len());
+                self.entries.try_reserve_exact(*ids).is_ok() && self.free.try_reserve_exact(is_free).is_ok()
+            });
+            let Some(ids) = ids else {
+                let message =
+                    format!("MANIFEST names {last}, and a table of so many does not fit into memory");
+                return Err(Error::new(ErrorKind::ResourceExhausted, message));
+            };
+            self.entries.resize(ids, None);
         }
-        self.free = (0..self.entries.len() as u64)
-            .rev()
-            .filter(|id| self.entries[*id as usize].is_none())
-            .map(PageId)
-            .collect();
+        for (id, location) in pages {
+            self.install(*id, *location);
+        }
+        let is_free = |id: &u64| self.entries[*id as usize].is_none();
+        self.free.extend((0..self.entries.len() as u64).rev().filter(is_free).map(PageId));
+        Ok(())
     }
 
     /// Adds a segment whose file has `bytes`.
@@ -187,4 +196,21 @@ pub(crate) fn page_segment_name(id: u64) -> String {
 /// The segment whose file is called `name`.
 pub(crate) fn page_segment_id(name: &str) -> Option<u64> {
     file_number(PREFIX, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_table_that_no_memory_can_hold_is_refused() {
+        for id in [1 << 45, u64::MAX - 1, u64::MAX] {
+            let mut table = PageTable::default();
+            table.add_segment(0, 100);
+            let pages = BTreeMap::from([(PageId(id), Location { segment: 0, offset: 0, len: 100 })]);
+            let error = table.install_all(&pages).expect_err("there is no such memory");
+            assert_eq!(error.kind(), ErrorKind::ResourceExhausted, "{error}");
+        }
+    }
 }

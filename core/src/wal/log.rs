@@ -2,20 +2,18 @@
 
 use super::reserve::{RESERVE, Reserve};
 use super::segment::{RECORDS_START, SECTOR_BYTES, Segment, SegmentHeader, segment_name};
-use crate::env::{BoxFuture, DiskResult, Env, File, OpenMode};
+use crate::env::{DiskResult, Env, File, OpenMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Lsn;
+use crate::joint::Joint;
 use crate::options::Durability;
 use crate::record;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, MutexGuard, Notify};
+use crate::sync::{Arc, Mutex, MutexGuard, Notify, Weak};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::future::Future;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 /// `Buffered` commits stay in memory up to this much; then one of them writes for all.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
@@ -30,8 +28,8 @@ pub(crate) struct Log {
     epoch: u64,
     segment_bytes: u64,
     tail: Mutex<Tail>,
-    /// Signalled after each flight: whoever waits for durability looks again.
-    landed: Notify,
+    /// Itself, for writes and syncs that go on whoever drives them.
+    me: Weak<Self>,
     /// Signalled when a spare segment is wanted, and when there is one (or an error).
     spare_wanted: Notify,
     spare_answered: Notify,
@@ -96,31 +94,9 @@ pub(crate) struct Tail {
     closed: bool,
 }
 
-/// The one write, or the one sync, that may be under way. Writes go on while a sync waits for the disk.
-enum Flight {
-    None,
-    /// Somebody drives it, or will once the write before it has landed.
-    Led,
-    /// Its leader was dropped; the next who waits takes over.
-    Orphaned(Journey),
-}
-
-/// What a leader drives: a write or a sync, and perhaps a sync behind the write. It does not hold the log: an orphaned
-/// one is held by the log.
-struct Journey {
-    future: BoxFuture<'static, DiskResult<()>>,
-    stage: Stage,
-    /// Positions up to here have reached the stage when the future ends well.
-    upto: Lsn,
-    operations: u64,
-    then: Option<Box<Journey>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Writing,
-    Syncing,
-}
+/// The one write, or the one sync, that may be under way, for all who wait for it; whether it ended well. Writes go on
+/// while a sync waits for the disk.
+type Flight = Option<Arc<Joint<bool>>>;
 
 impl Log {
     /// A log whose first segment, `first`, is durable, and whose next position follows `last`. Later segments have
@@ -131,7 +107,7 @@ impl Log {
         header: &SegmentHeader,
         (first, last): (Segment, Lsn),
         (segment_bytes, reserve_bytes): (u64, u64),
-    ) -> Self {
+    ) -> Arc<Self> {
         let first = Arc::new(first);
         let tail = Tail {
             offset: RECORDS_START,
@@ -153,19 +129,19 @@ impl Log {
             appended: last,
             written: last,
             durable: last,
-            writing: Flight::None,
-            syncing: Flight::None,
+            writing: None,
+            syncing: None,
             poison: None,
             closed: false,
         };
-        Self {
+        Arc::new_cyclic(|me| Self {
             env,
             directory: directory.to_path_buf(),
             database: header.database,
             epoch: header.epoch,
             segment_bytes,
             tail: Mutex::new(tail),
-            landed: Notify::new(),
+            me: me.clone(),
             spare_wanted: Notify::new(),
             spare_answered: Notify::new(),
             reserve: tokio::sync::Mutex::new(Reserve::new(&directory.join(RESERVE), reserve_bytes)),
@@ -173,7 +149,7 @@ impl Log {
             note_due: AtomicBool::new(false),
             syncs: AtomicU64::new(0),
             writes: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Orders commits: positions are given and edits applied under this lock.
@@ -215,16 +191,27 @@ impl Log {
             ));
         }
         drop(tail);
-        self.landed.notify_waiters();
         self.spare_answered.notify_waiters();
         self.spare_wanted.notify_one();
+    }
+
+    /// A task that the log needs is over. Unless that is as it should be, its runtime has ended, and nothing may be
+    /// written any more.
+    pub(crate) fn lost_task(&self) {
+        let mut tail = self.lock();
+        if tail.writable().is_ok() {
+            let message =
+                "the runtime that the database was opened on has ended; open it again on another one";
+            tail.poison = Some(Error::new(ErrorKind::Closed, message));
+        }
+        drop(tail);
+        self.spare_answered.notify_waiters();
     }
 
     /// Waits until `lsn` has reached `level`. At `Buffered` this only bounds the memory that the buffer takes.
     pub(crate) async fn reach(&self, lsn: Lsn, level: Durability) -> Result<()> {
         loop {
-            let mut landed = std::pin::pin!(self.landed.notified());
-            let journey = {
+            let flight = {
                 let mut tail = self.lock();
                 if tail.has_reached(lsn, level) {
                     return Ok(());
@@ -235,57 +222,46 @@ impl Log {
                         format!("commit {lsn} is visible, but whether it is durable is unknown: {poison}"),
                     ));
                 }
-                let journey = self.lead(&mut tail, level);
-                if journey.is_none() {
-                    landed.as_mut().enable();
-                }
-                journey
+                self.flight(&mut tail, level)
             };
-            match journey {
-                Some(journey) => Lead { log: self, journey: Some(journey) }.await,
-                None => landed.await,
-            }
+            #[cfg(ironleaf_planted)]
+            let dropped = DroppedSync { log: self, upto: lsn, is_active: level == Durability::Synced };
+            flight.join().await;
+            #[cfg(ironleaf_planted)]
+            std::mem::forget(dropped);
         }
     }
 
-    /// What the caller has to drive so that `level` is reached; `None` if somebody else is on the way.
-    fn lead(&self, tail: &mut Tail, level: Durability) -> Option<Journey> {
+    /// What is under way, or a new departure, on the way to `level`.
+    fn flight(&self, tail: &mut Tail, level: Durability) -> Arc<Joint<bool>> {
         let wants_sync = level == Durability::Synced;
-        if let Flight::Orphaned(_) = tail.writing {
-            return tail.writing.take_over();
+        let syncing = tail.syncing.clone().filter(|_| wants_sync);
+        match syncing.or_else(|| tail.writing.clone()) {
+            Some(under_way) => under_way,
+            None if wants_sync => self.depart_sync(tail),
+            None => self.depart(tail),
         }
-        if let (true, Flight::Orphaned(_)) = (wants_sync, &tail.syncing) {
-            return tail.syncing.take_over();
-        }
-        let is_free =
-            matches!(tail.writing, Flight::None) && (!wants_sync || matches!(tail.syncing, Flight::None));
-        is_free.then(|| self.depart(tail, wants_sync))
     }
 
-    /// Takes everything that is buffered and makes the journey that writes it, and with `sync` then syncs it.
-    fn depart(&self, tail: &mut Tail, sync: bool) -> Journey {
+    /// Begins the write of everything that is buffered.
+    fn depart(&self, tail: &mut Tail) -> Arc<Joint<bool>> {
         tail.close_buffer();
         let upto = tail.appended;
         let writes = std::mem::take(&mut tail.unwritten);
         let operations = writes.len() as u64;
-        let future = Box::pin(async move {
-            let writes: Vec<_> = writes
-                .into_iter()
-                .map(|(segment, offset, data)| segment.file.write_at(offset, data))
-                .collect();
-            for write in writes {
-                write.await?;
-            }
-            Ok(())
+        let me = self.me.clone();
+        let flight = Joint::new(async move {
+            let outcome = write_all(writes).await;
+            me.upgrade().is_some_and(|log| log.written(upto, operations, outcome))
         });
-        tail.writing = Flight::Led;
-        let then = sync.then(|| Box::new(self.depart_sync(tail)));
-        Journey { future, stage: Stage::Writing, upto, operations, then }
+        tail.writing = Some(flight.clone());
+        flight
     }
 
-    /// Makes the journey that syncs everything that is written when it begins. What is appended from now on goes to the
-    /// next sector.
-    fn depart_sync(&self, tail: &mut Tail) -> Journey {
+    /// Begins the write of everything that is buffered and, behind it, the sync of everything that is written by now.
+    /// What is appended from now on goes to the next sector.
+    fn depart_sync(&self, tail: &mut Tail) -> Arc<Joint<bool>> {
+        let writing = self.depart(tail);
         if !planted!("synced-sector-rewritten") {
             tail.offset = tail.offset.next_multiple_of(SECTOR_BYTES);
         }
@@ -293,61 +269,53 @@ impl Log {
         if planted!("newer-log-synced-first") {
             segments.drain(..segments.len().saturating_sub(1));
         }
-        let operations = segments.len() as u64;
-        let env = self.env.clone();
-        let future = Box::pin(async move {
-            env.point("log written").await;
-            for segment in segments {
-                let synced = segment.file.sync_data().await;
-                if planted!("failed-sync-retried") && synced.is_err() {
-                    segment.file.sync_data().await?;
-                    continue;
-                }
-                synced?;
+        let (upto, operations) = (tail.appended, segments.len() as u64);
+        let (me, env) = (self.me.clone(), self.env.clone());
+        let flight = Joint::new(async move {
+            if !writing.join().await {
+                return false;
             }
-            Ok(())
+            env.point("log written").await;
+            let outcome = sync_all(segments).await;
+            me.upgrade().is_some_and(|log| log.synced(upto, operations, outcome))
         });
-        tail.syncing = Flight::Led;
-        Journey { future, stage: Stage::Syncing, upto: tail.appended, operations, then: None }
+        tail.syncing = Some(flight.clone());
+        flight
     }
 
-    fn land(&self, journey: &Journey, outcome: DiskResult<()>) {
+    /// A write has ended. Whether it went well.
+    fn written(&self, upto: Lsn, operations: u64, outcome: DiskResult<()>) -> bool {
+        self.writes.fetch_add(operations, Ordering::Relaxed);
         let mut tail = self.lock();
-        match journey.stage {
-            Stage::Writing => {
-                tail.writing = Flight::None;
-                self.writes.fetch_add(journey.operations, Ordering::Relaxed);
-            }
-            Stage::Syncing => {
-                tail.syncing = Flight::None;
-                self.syncs.fetch_add(journey.operations, Ordering::Relaxed);
-            }
+        tail.writing = None;
+        let Err(error) = outcome else {
+            tail.written = tail.written.max(upto);
+            return true;
+        };
+        // The sync that was to follow does not.
+        tail.syncing = None;
+        drop(tail);
+        if !planted!("failed-write-forgotten") {
+            self.poison(&error.into());
         }
-        match outcome {
-            Ok(()) => {
-                tail.written = tail.written.max(journey.upto);
-                if journey.stage == Stage::Syncing {
-                    tail.durable = tail.durable.max(journey.upto);
-                    if tail.begun.take_if(|first| *first <= journey.upto).is_some() {
-                        self.note_due.store(true, Ordering::Release);
-                    }
-                }
-                drop(tail);
-                if !sabotaged!("landing-not-told") {
-                    self.landed.notify_waiters();
-                }
+        false
+    }
+
+    /// A sync has ended. Whether it went well.
+    fn synced(&self, upto: Lsn, operations: u64, outcome: DiskResult<()>) -> bool {
+        self.syncs.fetch_add(operations, Ordering::Relaxed);
+        let mut tail = self.lock();
+        tail.syncing = None;
+        let Err(error) = outcome else {
+            tail.durable = tail.durable.max(upto);
+            if tail.begun.take_if(|first| *first <= upto).is_some() {
+                self.note_due.store(true, Ordering::Release);
             }
-            Err(error) => {
-                if journey.then.is_some() {
-                    tail.syncing = Flight::None;
-                }
-                drop(tail);
-                if planted!("failed-write-forgotten") && journey.stage == Stage::Writing {
-                    return self.landed.notify_waiters();
-                }
-                self.poison(&error.into());
-            }
-        }
+            return true;
+        };
+        drop(tail);
+        self.poison(&error.into());
+        false
     }
 
     /// Waits until a record of `payload_bytes` that grows the database, or does not, can be given a position.
@@ -646,7 +614,11 @@ impl Tail {
             self.buffer_offset = self.offset;
         }
         let lsn = self.appended.next();
-        let durable = if planted!("durable-watermark-ahead") { lsn } else { self.durable };
+        let durable = match self.durable {
+            _ if planted!("durable-watermark-ahead") => lsn,
+            _ if planted!("durable-watermark-forgotten") => Lsn(0),
+            durable => durable,
+        };
         record::encode(&mut self.buffer, self.segment.binding, self.offset, lsn.0, durable.0, payload);
         self.offset += bytes;
         self.appended = lsn;
@@ -689,54 +661,41 @@ impl Tail {
     }
 }
 
-impl Flight {
-    /// Takes an orphaned journey to drive it.
-    fn take_over(&mut self) -> Option<Journey> {
-        match std::mem::replace(self, Self::Led) {
-            Self::Orphaned(journey) => Some(journey),
-            Self::None | Self::Led => None,
-        }
+async fn write_all(writes: Vec<(Arc<Segment>, u64, Bytes)>) -> DiskResult<()> {
+    let begin = |(segment, offset, data): (Arc<Segment>, u64, Bytes)| segment.file.write_at(offset, data);
+    for write in writes.into_iter().map(begin).collect::<Vec<_>>() {
+        write.await?;
     }
+    Ok(())
 }
 
-/// Drives a journey; if it is dropped on the way, the journey goes on with the next who waits.
-struct Lead<'a> {
+async fn sync_all(segments: Vec<Arc<Segment>>) -> DiskResult<()> {
+    for segment in segments {
+        let synced = segment.file.sync_data().await;
+        if planted!("failed-sync-retried") && synced.is_err() {
+            segment.file.sync_data().await?;
+            continue;
+        }
+        synced?;
+    }
+    Ok(())
+}
+
+/// The planted bug `dropped-sync-counts`: what a commit was syncing when it was dropped counts as durable.
+#[cfg(ironleaf_planted)]
+struct DroppedSync<'a> {
     log: &'a Log,
-    journey: Option<Journey>,
+    upto: Lsn,
+    is_active: bool,
 }
 
-impl Future for Lead<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let lead = &mut *self;
-        while let Some(journey) = &mut lead.journey {
-            let Poll::Ready(outcome) = journey.future.as_mut().poll(context) else { return Poll::Pending };
-            let is_ok = outcome.is_ok();
-            lead.log.land(journey, outcome);
-            let then = journey.then.take().filter(|_| is_ok);
-            lead.journey = then.map(|then| *then);
-        }
-        Poll::Ready(())
-    }
-}
-
-impl Drop for Lead<'_> {
+#[cfg(ironleaf_planted)]
+impl Drop for DroppedSync<'_> {
     fn drop(&mut self) {
-        let Some(journey) = self.journey.take() else { return };
-        let mut tail = self.log.lock();
-        if planted!("dropped-sync-counts") && journey.stage == Stage::Syncing {
-            tail.durable = tail.durable.max(journey.upto);
+        if self.is_active && planted!("dropped-sync-counts") {
+            let mut tail = self.log.lock();
+            tail.durable = tail.durable.max(self.upto);
         }
-        if sabotaged!("orphan-forgotten") {
-            return;
-        }
-        match journey.stage {
-            Stage::Writing => tail.writing = Flight::Orphaned(journey),
-            Stage::Syncing => tail.syncing = Flight::Orphaned(journey),
-        }
-        drop(tail);
-        self.log.landed.notify_waiters();
     }
 }
 

@@ -1,8 +1,8 @@
 //! The log: every commit in order, before anything else knows of it.
 //!
 //! A log is a sequence of segment files of equal size, preallocated and recycled. Positions ([`Lsn`](crate::Lsn)) are
-//! given under one short lock, the lock of the [`Tail`], after space for the record is certain. Writing and syncing are
-//! done by a leader for everyone who waits.
+//! given under one short lock, the lock of the [`Tail`], after space for the record is certain. A write or a sync is
+//! one for everyone who waits, and goes on with whoever is polled ([`Joint`](crate::joint::Joint)).
 //!
 //! **Invariant:** a sector that was synced is never written again: a group that is synced is followed by a jump to the
 //! next sector. Power loss may destroy a sector in flight, and must not take acknowledged records with it.

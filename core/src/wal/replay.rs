@@ -93,7 +93,7 @@ impl Replay {
                 let mut reader = RecordReader::new(file, len.min(header.bytes), header.binding());
                 // A crash may take the length of a segment that was being made, but not of one that is in use: one that
                 // the manifest names, or that holds records.
-                let is_short = len < header.bytes;
+                let is_short = len < header.bytes && !planted!("short-segment-is-the-end");
                 if is_short
                     && (header.index == start.segment
                         || reader.find_from(RECORDS_START, |_| true).await?.is_some())
@@ -109,9 +109,13 @@ impl Replay {
         if segments.first().map(|found| found.header.index) != Some(start.segment) {
             let expected = format!("segment {} of epoch {epoch}, which the manifest names", start.segment);
             let found = format!("none{}", without_header(&headless));
-            salvage.pass_over(Error::incomplete("the log", expected, found))?;
+            if !planted!("lost-log-unnoticed") {
+                salvage.pass_over(Error::incomplete("the log", expected, found))?;
+            }
             segments.clear();
         }
+        let known_durable =
+            if planted!("end-of-log-ignored") { Lsn::default() } else { manifest.log_durable };
         Ok(Self {
             segments,
             current: 0,
@@ -120,7 +124,7 @@ impl Replay {
             others,
             files,
             headless,
-            durable: (manifest.log_durable, MANIFEST.to_owned()),
+            durable: (known_durable, MANIFEST.to_owned()),
         })
     }
 
@@ -165,7 +169,19 @@ impl Replay {
         if self.segments.is_empty() {
             return Ok(None);
         }
-        let Some((segment, offset, header)) = self.locate().await? else {
+        let located = match self.locate().await? {
+            None if planted!("log-damage-skipped") => {
+                let (segment, last) = (self.current, self.next.0);
+                let behind = |header: &Header| header.sequence > last;
+                let found = self.segments[segment].reader.find_from(self.offset, behind).await?;
+                found.map(|(offset, header)| {
+                    self.next = Lsn(header.sequence);
+                    (segment, offset, header)
+                })
+            }
+            located => located,
+        };
+        let Some((segment, offset, header)) = located else {
             self.probe_for_damage().await?;
             return Ok(None);
         };

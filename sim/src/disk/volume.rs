@@ -134,11 +134,19 @@ impl Volume {
         drop(operation);
     }
 
+    /// Forgets what is in flight. The machine is gone.
+    pub(crate) fn forget_in_flight(&self) {
+        let slots = std::mem::take(&mut self.lock().slots);
+        drop(slots);
+    }
+
     /// What the end of a process in order leaves: everything in flight completes, locks and handles are gone.
     pub(crate) fn finish(&self) {
         let mut state = self.lock();
-        state.carry_out_in_flight(false, |_| true);
+        let ended = state.carry_out_in_flight(false, |_| true);
         state.begin_epoch();
+        drop(state);
+        drop(ended);
     }
 
     /// What the death of a process leaves: everything that completed, and of what was in flight what the choices
@@ -146,7 +154,7 @@ impl Volume {
     pub(crate) fn process_death(&self, choices: &Choices) {
         let mut state = self.lock();
         let mut dropped = 0;
-        state.carry_out_in_flight(false, |in_flight| {
+        let ended = state.carry_out_in_flight(false, |in_flight| {
             if !in_flight.operation.changes_disk() {
                 return false;
             }
@@ -159,14 +167,18 @@ impl Volume {
             state.count("in_flight_dropped");
         }
         state.begin_epoch();
+        drop(state);
+        drop(ended);
     }
 
     /// What a power loss leaves: see [`loss`](super::loss).
     pub(crate) fn power_loss(&self, choices: &Choices, traced: bool) -> Struck {
         let mut state = self.lock();
-        state.carry_out_in_flight(true, |in_flight| in_flight.operation.changes_disk());
+        let ended = state.carry_out_in_flight(true, |in_flight| in_flight.operation.changes_disk());
         let struck = strike(&mut state, choices, traced);
         state.begin_epoch();
+        drop(state);
+        drop(ended);
         struck
     }
 
@@ -336,16 +348,24 @@ impl VolumeState {
         *self.losses.entry(loss).or_insert(0) += 1;
     }
 
-    /// Carries out, in the order of submission, the operations in flight that `which` selects; forgets the others.
-    fn carry_out_in_flight(&mut self, as_in_flight: bool, mut which: impl FnMut(&InFlight) -> bool) {
-        for (number, slot) in std::mem::take(&mut self.slots) {
+    /// Carries out, in the order of submission, the operations in flight that `which` selects; forgets the others. All
+    /// are for the caller to drop, without the volume's lock: a waker may hold what waits for another operation.
+    #[must_use]
+    fn carry_out_in_flight(
+        &mut self,
+        as_in_flight: bool,
+        mut which: impl FnMut(&InFlight) -> bool,
+    ) -> BTreeMap<u64, Slot> {
+        let slots = std::mem::take(&mut self.slots);
+        for (number, slot) in &slots {
             if let Slot::InFlight(in_flight) = slot
-                && which(&in_flight)
+                && which(in_flight)
             {
                 // An operation that fails changes nothing, and nobody is left to be told.
-                drop(in_flight.operation.execute(self, number, as_in_flight));
+                drop(in_flight.operation.execute(self, *number, as_in_flight));
             }
         }
+        slots
     }
 
     /// Locks, handles and operations in flight belong to a process: the next one starts without.

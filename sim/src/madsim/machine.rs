@@ -163,6 +163,7 @@ impl Drop for MadsimMachine {
     fn drop(&mut self) {
         self.guest.close();
         self.drain();
+        self.volume.forget_in_flight();
     }
 }
 
