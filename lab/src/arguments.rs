@@ -18,7 +18,7 @@ use std::time::Duration;
 Examples:
   cargo lab run                          half a minute of fresh simulation; start here
   cargo lab run --seeds 2000 --check-determinism all
-  cargo lab replay lab-out/seed-17.toml  the failure again, operation by operation
+  cargo lab replay lab-out/crash-seed-17.toml  the failure again, operation by operation
   cargo lab replay FILE --trace          with every event of the simulated machine
 
 Exit codes: 0 clean, 1 a failure was found, 2 the command or a file was wrong, 130 interrupted."

@@ -57,7 +57,9 @@ pub fn list() -> Result<Verdict, Misuse> {
     for kind in Summary::loss_kinds() {
         say!("  {kind}");
     }
-    say!("faults (knobs; the family faults turns some of the first on in each seed, corruption some of the last four)");
+    say!(
+        "faults (knobs; the family faults turns some of the first on in each seed, corruption some of the last four)"
+    );
     for fault in Fault::all() {
         say!("  {:<14} {}", fault.name(), fault.meaning());
     }

@@ -256,6 +256,9 @@ fn describe(summary: &Summary, cost: &Cost) -> String {
     if summary.failed_opens > 0 {
         rows.push(row("failed opens", format!("{}, for a fault each", grouped(summary.failed_opens))));
     }
+    if summary.refusals > 0 {
+        rows.push(row("refused", format!("{} databases, for damage", grouped(summary.refusals))));
+    }
     rows.extend([
         row("probes", reached),
         row(
@@ -361,6 +364,7 @@ fn as_json(arguments: &RunArguments, summary: &Summary, cost: &Cost, cold: &[Str
         "recoveries": summary.recoveries,
         "losses": losses,
         "failed_opens": summary.failed_opens,
+        "refusals": summary.refusals,
         "faults": faults,
         "fired": fired,
         "probes": probes,

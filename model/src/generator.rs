@@ -233,7 +233,8 @@ impl Generator<'_> {
             Choice::Switch => self.switch(),
             Choice::Abandon => match self.batch() {
                 Operation::Write(write) => {
-                    Operation::Abandon { write, suspension: self.random.between(1, 4) as u32 }
+                    let suspension = self.random.between(1, 4) as u32;
+                    Operation::Abandon { write, suspension, is_held: self.random.one_in(3) }
                 }
                 other => other,
             },
@@ -487,7 +488,7 @@ mod tests {
                 largest = largest.max(model.objects().map(|(_, object)| object.len()).max().unwrap_or(0));
             }
         }
-        assert_eq!(verbs.len(), 32, "{verbs:?}");
+        assert_eq!(verbs.len(), 33, "{verbs:?}");
         assert_eq!(refusals.len(), 2);
         assert!(largest > 300, "the largest object has {largest} names");
     }

@@ -195,6 +195,8 @@ pub struct Trouble {
     pub log_damage: u64,
     /// That of the log which changed one sector while nothing ran.
     pub log_rot: u64,
+    /// Log files that were cut while nothing ran.
+    pub log_cut: u64,
     /// Syncs that were reported and not done.
     pub lies: u64,
 }
@@ -211,6 +213,7 @@ impl Trouble {
             damage: self.damage - before.damage,
             log_damage: self.log_damage - before.log_damage,
             log_rot: self.log_rot - before.log_rot,
+            log_cut: self.log_cut - before.log_cut,
             lies: self.lies - before.lies,
         }
     }
@@ -244,6 +247,8 @@ struct Record {
     /// What had gone wrong when it began.
     trouble: Trouble,
     began: u64,
+    /// The last position that it can have: its client went on without it when that was visible.
+    at_most: u64,
     end: Option<End>,
 }
 
@@ -427,8 +432,24 @@ impl History {
         self.sample(before)?;
         self.clock += 1;
         let (trouble, began) = (self.trouble, self.clock);
-        self.records.push(Record { client, id, operation, before, trouble, began, end: None });
+        self.records.push(Record {
+            client,
+            id,
+            operation,
+            before,
+            trouble,
+            began,
+            at_most: u64::MAX,
+            end: None,
+        });
         Ok(self.records.len() - 1)
+    }
+
+    /// Records that the operation's client does not poll it any more: it gets no position from now on.
+    pub fn abandoned(&mut self, number: usize, now: Sample) -> Result<(), Violation> {
+        self.sample(now)?;
+        self.records[number].at_most = now.visible;
+        Ok(())
     }
 
     /// Records how the operation ended. One that never ends, because of a crash or because its client abandoned it,
@@ -598,7 +619,9 @@ impl History {
     /// Whether the operation may fail like that in some state, after what went wrong in this life and `during` it.
     fn may_fail(&self, operation: &Operation, kind: ErrorKind, during: Trouble) -> bool {
         let life = self.trouble_of_life();
-        if self.trouble.damage > 0 && matches!(kind, ErrorKind::Corruption | ErrorKind::Poisoned | ErrorKind::DurabilityUnknown) {
+        if self.trouble.damage > 0
+            && matches!(kind, ErrorKind::Corruption | ErrorKind::Poisoned | ErrorKind::DurabilityUnknown)
+        {
             // Damage lasts, and a checkpoint that meets it poisons.
             return true;
         }
@@ -710,7 +733,7 @@ impl History {
     }
 
     fn judge_state(&mut self, position: u64, contents: &Contents) -> Result<(), Violation> {
-        if position < self.base {
+        if position < self.base && !self.begins_anew(position, contents) {
             self.go_back(position)?;
         }
         let before = self.earlier.is_some().then(|| self.clone());
@@ -720,6 +743,18 @@ impl History {
             earlier.push(Self { earlier: None, ..before });
         }
         Ok(())
+    }
+
+    /// A database that held nothing, and of which damage left nothing but leavings of a creation, is created again.
+    fn begins_anew(&mut self, position: u64, contents: &Contents) -> bool {
+        let is_empty = contents.objects.is_empty() && self.model.objects().next().is_none();
+        let begins_anew = position == 0 && is_empty && self.positions.is_empty() && self.trouble.damage > 0;
+        if begins_anew {
+            self.base = 0;
+            self.latest.visible = 0;
+            self.records.clear();
+        }
+        begins_anew
     }
 
     /// Becomes the life to which a position belongs that is older than what was recovered. Only lying syncs excuse it.
@@ -748,15 +783,19 @@ impl History {
     /// durable would tell of it, unless it is damaged as well; and a log that was closed has an end that is known.
     fn log_ends_early(&self, recovered: u64) -> bool {
         let lies = self.trouble.lies;
-        let Trouble { damage, log_damage, log_rot, .. } = self.trouble.since(self.damage_before);
+        let Trouble { damage, log_damage, log_rot, log_cut, .. } = self.trouble.since(self.damage_before);
         if log_damage + lies == 0 {
             return false;
         }
-        if damage > 1 || log_rot == 0 {
-            return !self.is_closed || damage > 1 || lies > 0;
+        if damage > 1 || lies > 0 {
+            return true;
         }
-        if self.is_closed {
+        // Segments have their whole length before anything is in them: one that is shorter is damaged.
+        if self.is_closed || log_cut > 0 {
             return false;
+        }
+        if log_rot == 0 {
+            return true;
         }
         let survivors = |(_, number): (&u64, &usize)| {
             let record = &self.records[*number];

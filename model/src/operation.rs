@@ -14,6 +14,7 @@
 //! batch [EDIT; EDIT; …] [LEVEL]        the edits above, applied together
 //! abandon WRITE                        begins one of the above, and drops its future at its first suspension
 //! abandon at N WRITE                   the same at its N-th suspension
+//! hold WRITE    hold at N WRITE        the same, but drops it only when the client's next operation has ended
 //! transaction [READ; EDIT; READ; …] [LEVEL]    reads and edits (no counted ones), together or not at all
 //! get KEY FIELD    contains KEY NAME    len KEY    kind KEY
 //! scan KEY [FROM]..[[=]TO] [limit N]    scan-reverse (from the last to the first)    keys PREFIX
@@ -39,12 +40,14 @@ use serde::{Deserialize, Serialize};
 pub enum Operation {
     /// Applies edits together.
     Write(Write),
-    /// Begins a write and drops its future at a suspension.
+    /// Begins a write and leaves its future at a suspension.
     Abandon {
         /// The write.
         write: Write,
         /// At which of its suspensions, from 1.
         suspension: u32,
+        /// Whether the future is kept, without polling it, until the client's next operation has ended.
+        is_held: bool,
     },
     /// Reads and edits in a transaction, and commits it.
     Transaction(Transaction),

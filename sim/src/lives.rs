@@ -108,7 +108,7 @@ pub(crate) fn crash_disk(
             let struck = volume.power_loss(choices, traced);
             let class = CLASSES[usize::try_from(struck.class).unwrap_or(0)];
             ground.record(EventKind::Loss, [struck.class, struck.kept, 0], &|| {
-                format!("power loss: {class}; {}", struck.lines.join("; "))
+                [&[format!("power loss: {class}")][..], &struck.lines].concat().join("; ")
             });
         }
         CrashKind::ProcessDeath => volume.process_death(choices),
@@ -122,7 +122,8 @@ pub(crate) fn decay_disk(volume: &Volume, choices: &Choices, ground: &dyn Ground
     let after = volume.digest();
     if after != before {
         ground.record(EventKind::Edit, [before, after, 0], &|| {
-            let files = volume.troubles(|trouble| trouble.damaged_files().iter().cloned().collect::<Vec<_>>());
+            let files =
+                volume.troubles(|trouble| trouble.damaged_files().iter().cloned().collect::<Vec<_>>());
             format!("the disk has decayed; damaged so far: {}", files.join(", "))
         });
     }

@@ -141,7 +141,9 @@ impl<M: Lives> Run<M> {
         }
         let main = life::live(Arc::clone(&self.shared), self.machine.env(), self.machine.handle());
         let failure = match self.machine.run(main) {
-            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified | Ended::Refused) => return Lived::Over,
+            LifeEnd::Finished(Ended::Failed | Ended::Stopped | Ended::Verified | Ended::Refused) => {
+                return Lived::Over;
+            }
             LifeEnd::Finished(Ended::Poisoned) => {
                 self.shared.crashed(Crash::ProcessDeath);
                 return Lived::Poisoned;

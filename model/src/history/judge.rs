@@ -153,7 +153,8 @@ impl<'a> Judge<'a> {
         let mut deepest: Option<Wrong> = None;
         for at in 0..self.unknown.len() {
             let (number, placed) = self.unknown[at];
-            if placed || self.records[number].before.visible >= next {
+            let record = &self.records[number];
+            if placed || record.before.visible >= next || record.at_most < next {
                 continue;
             }
             if self.tries_left == 0 {

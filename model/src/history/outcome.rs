@@ -185,8 +185,11 @@ impl Contents {
     /// The first difference to the model, for people; `None` if there is none. What could not be read is none.
     #[must_use]
     pub fn difference(&self, model: &Model) -> Option<String> {
+        // Of what cannot all be read nobody knows whether it is empty.
+        let is_known = |held: &&Held| self.unread.is_empty() || !held.entries.is_empty();
         let mut found = self.objects.iter().peekable();
         for (key, object) in model.objects() {
+            while found.next_if(|held| held.key.as_slice() < key && !is_known(held)).is_some() {}
             let Some(held) = found.next_if(|held| held.key == key) else {
                 match found.peek() {
                     Some(held) if held.key.as_slice() < key => break,
@@ -206,9 +209,7 @@ impl Contents {
                 return Some(format!("key {} says it has {len} entries, not {}", Word(key), object.len()));
             }
         }
-        // Of an object whose entries cannot be read nobody knows whether it is empty.
-        let mut rest = found.filter(|held| !(held.lacks_entries && held.entries.is_empty()));
-        rest.next().map(|held| format!("key {} is there, but should not be", Word(&held.key)))
+        found.find(is_known).map(|held| format!("key {} is there, but should not be", Word(&held.key)))
     }
 
     /// A line for each object.
@@ -233,7 +234,12 @@ impl Held {
             match found.next_if(|(same, _)| *same == name) {
                 Some((_, same)) if same == value => {}
                 Some((_, other)) => {
-                    return Some(format!("key {key} has {}={}, not {}", Word(name), Word(other), Word(value)));
+                    return Some(format!(
+                        "key {key} has {}={}, not {}",
+                        Word(name),
+                        Word(other),
+                        Word(value)
+                    ));
                 }
                 None => match found.peek() {
                     Some(entry) if entry.0 < name => return Some(surplus(*entry)),

@@ -76,7 +76,8 @@ fn contents(lines: &[&str]) -> Contents {
     let held = |(key, object): (&[u8], &crate::Object)| Held {
         key: key.to_vec(),
         kind: object.kind(),
-        len: object.len() as u64,
+        len: Some(object.len() as u64),
+        lacks_entries: false,
         entries: object.entries().map(|(name, value)| (name.to_vec(), value.to_vec())).collect(),
     };
     Contents { objects: model.objects().map(held).collect(), ..Contents::default() }
@@ -455,7 +456,7 @@ fn contents_name_their_first_difference() {
         assert_eq!(held.difference(&model).as_deref(), difference, "{lines:?}");
     }
     let mut miscounted = contents(&["set k f a"]);
-    miscounted.0[0].len = 2;
+    miscounted.objects[0].len = Some(2);
     let mut model = Model::new(Limits { value_bytes_max: 1000 });
     assert_eq!(miscounted.difference(&model).as_deref(), Some("key k is there, but should not be"));
     let Ok(Operation::Write(write)) = A.parse() else { panic!("a write") };

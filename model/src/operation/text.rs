@@ -14,7 +14,7 @@ const RANGE_LEN_MAX: u32 = 100_000;
 
 const EDITS: &str = "set, insert, put, add, remove, take, delete, set-many, put-many and remove-many";
 const OPERATIONS: &str = "set, insert, put, add, remove, take, delete, set-many, put-many, remove-many, batch, \
-    transaction, abandon, get, contains, len, kind, scan, scan-reverse, keys, snapshot, drop-snapshot, snapshot-get \
+    transaction, abandon, hold, get, contains, len, kind, scan, scan-reverse, keys, snapshot, drop-snapshot, snapshot-get \
     and so on, flush, checkpoint and check";
 
 /// A line that is not an operation: where, and what was expected.
@@ -411,7 +411,8 @@ impl Parser<'_> {
         let verb = self.verb("an operation")?;
         let start = self.start;
         match verb.as_str() {
-            "abandon" => {
+            "abandon" | "hold" => {
+                let is_held = verb == "hold";
                 let mut verb = self.verb("a write")?;
                 let suspension = if verb == "at" { self.number("a suspension from 1 on")? } else { 1 };
                 if verb == "at" {
@@ -419,9 +420,9 @@ impl Parser<'_> {
                 }
                 let start = self.start;
                 let write = self.write(&verb)?;
-                return write.map(|write| Operation::Abandon { write, suspension }).ok_or_else(|| {
-                    self.tokens.error(start, format!("`{verb}` is no write; there are batch, {EDITS}"))
-                });
+                return write.map(|write| Operation::Abandon { write, suspension, is_held }).ok_or_else(
+                    || self.tokens.error(start, format!("`{verb}` is no write; there are batch, {EDITS}")),
+                );
             }
             "transaction" => return Ok(Operation::Transaction(self.transaction()?)),
             "snapshot" => return Ok(Operation::Snapshot { slot: self.number(SLOT)? }),
@@ -639,8 +640,13 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Write(write) => write!(f, "{write}"),
-            Self::Abandon { write, suspension: 1 } => write!(f, "abandon {write}"),
-            Self::Abandon { write, suspension } => write!(f, "abandon at {suspension} {write}"),
+            Self::Abandon { write, suspension, is_held } => {
+                f.write_str(if *is_held { "hold " } else { "abandon " })?;
+                if *suspension > 1 {
+                    write!(f, "at {suspension} ")?;
+                }
+                write!(f, "{write}")
+            }
             Self::Transaction(transaction) => write!(f, "{transaction}"),
             Self::Read(read) => write!(f, "{read}"),
             Self::Snapshot { slot } => write!(f, "snapshot {slot}"),

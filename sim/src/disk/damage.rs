@@ -49,6 +49,8 @@ pub struct DamageCounts {
     pub log: u64,
     /// Single sectors of log files that changed while the machine was off.
     pub log_rot: u64,
+    /// Log files that were cut while the machine was off.
+    pub log_cut: u64,
     /// Syncs, of files and directories, that were reported and not done.
     pub lies: u64,
 }
@@ -84,7 +86,11 @@ impl Operation {
                     return None;
                 }
                 let kind = if way == 1 { "read_flipped" } else { "read_misdirected" };
-                volume.trouble.damaged(self.path(), |counts| counts.all += 1);
+                let is_log = self.is_on_log();
+                volume.trouble.damaged(self.path(), |counts| {
+                    counts.all += 1;
+                    counts.log += u64::from(is_log);
+                });
                 (kind, Outcome::Bytes(wrong), true)
             }
             Self::Write { .. } => {
@@ -132,12 +138,12 @@ impl Operation {
         is_log(&self.path().to_string_lossy())
     }
 
-    /// What is read instead: as many bytes that stand one sector further, or before the end.
+    /// What is read instead: as many bytes that stand right behind, or before the end.
     fn neighbour(&self, len: usize) -> Option<Vec<u8>> {
         let Self::Read { file, offset, .. } = self else { return None };
         let state = file.inode.lock();
         let last = state.current.len().checked_sub(len as u64)?;
-        let beside = (offset + SECTOR_BYTES).min(last);
+        let beside = (offset + len as u64).min(last);
         Some(state.current.read(beside, len))
     }
 
@@ -198,8 +204,8 @@ impl FileState {
         let mut any = self.current.len() != right.len();
         for sector in within {
             let offset = sector * SECTOR_BYTES;
-            let is_right = self.current.read(offset, SECTOR_BYTES as usize)
-                == right.read(offset, SECTOR_BYTES as usize);
+            let is_right =
+                self.current.read(offset, SECTOR_BYTES as usize) == right.read(offset, SECTOR_BYTES as usize);
             if !is_right {
                 any = true;
                 self.damaged.insert(sector, event);
@@ -317,6 +323,7 @@ impl VolumeState {
             counts.all += 1;
             counts.log += u64::from(is_log);
             counts.log_rot += u64::from(is_log && is_sector);
+            counts.log_cut += u64::from(is_log && kind == "truncated");
         });
     }
 }
@@ -357,4 +364,3 @@ impl DamageEvent {
         !std::mem::replace(&mut self.is_met, true)
     }
 }
-

@@ -38,7 +38,7 @@ pub enum Fault {
     Allocate,
     /// Operations take 10 ms (pick 1), 100 ms (pick 2) or 2 s (pick 3) longer.
     Stall,
-    /// Reads give a flipped bit (pick 1), or what stands a sector further (pick 2).
+    /// Reads give a flipped bit (pick 1), or what stands right behind (pick 2).
     Misread,
     /// Writes are reported, but not done (pick 1), not done for one sector (pick 2), or done behind their place
     /// (pick 3).

@@ -1,6 +1,6 @@
 //! One life: open, judge the life before, let the clients go on.
 
-use super::perform::{check, perform, read_everything, sample};
+use super::perform::{Performed, check, perform, read_everything, sample};
 use super::report::{Failure, OperationReport};
 use super::{Crash, RunOptions, probe, salvage, settle};
 use crate::disk::{DamageCounts, Fault, Faults, Troubles};
@@ -100,7 +100,10 @@ impl Shared {
         let damaged = self.trouble.damaged_files();
         let is_named = damaged.iter().any(|name| match name.as_str() {
             // It gets its name after it was written.
-            "MANIFEST" | "MANIFEST.new" => message.to_lowercase().contains("manifest"),
+            "MANIFEST" | "MANIFEST.new" => {
+                // A manifest that is behind the log makes the log look wrong.
+                message.to_lowercase().contains("manifest") || message.contains("log")
+            }
             // A record that is missed may have stood in another file.
             name if name.starts_with("log-") => message.contains("log"),
             // Entries that were never durable: any file may be missing.
@@ -117,8 +120,8 @@ impl Shared {
     /// What has gone wrong below the database so far.
     pub(super) fn so_far(&self) -> Trouble {
         let Troubles { reads, changes, full, log_syncs, damage, .. } = self.trouble.so_far();
-        let DamageCounts { all, log, log_rot, lies } = damage;
-        Trouble { reads, changes, full, log_syncs, damage: all, log_damage: log, log_rot, lies }
+        let DamageCounts { all, log, log_rot, log_cut, lies } = damage;
+        Trouble { reads, changes, full, log_syncs, damage: all, log_damage: log, log_rot, log_cut, lies }
     }
 
     pub(super) fn take_state(&self) -> State {
@@ -343,8 +346,9 @@ async fn open(shared: &Shared, env: &Env, handle: &Handle) -> Result<Opened, Fai
 /// Reads everything that was recovered, and judges the life before by it.
 async fn verify(shared: &Shared, database: &Database, handle: &Handle) -> Result<(), Failure> {
     let now = sample(database);
-    let contents =
-        read_everything(database, shared.is_damaged()).await.map_err(|error| unexpected("reading", &error))?;
+    let contents = read_everything(database, shared.is_damaged())
+        .await
+        .map_err(|error| unexpected("reading", &error))?;
     sound(shared, database, &contents.unread).await?;
     let trouble = shared.so_far();
     let mut state = shared.lock();
@@ -426,6 +430,7 @@ impl Client {
     /// Carries out the operations that are left.
     async fn go_on(self) {
         let mut snapshots = BTreeMap::new();
+        let mut held = None;
         let scenario = Arc::clone(&self.shared.scenario);
         let operations = &scenario.clients[self.index].operations;
         let first = self.shared.lock().next[self.index];
@@ -434,9 +439,14 @@ impl Client {
             self.env.point("client").await;
             let Some(number) = self.begin(numbered) else { return };
             let outcome = perform(&self.database, &mut snapshots, &numbered.operation).await;
+            // What was held during this operation goes; what it leaves is held during the next.
+            drop(held.take());
             let goes_on = match outcome {
-                Some(outcome) => self.end(numbered, number, outcome),
-                None => self.abandon(numbered, number),
+                Performed::Ended(outcome) => self.end(numbered, number, outcome),
+                Performed::Abandoned(future) => {
+                    held = future;
+                    self.abandon(numbered, number)
+                }
             };
             if !goes_on {
                 return;
@@ -448,7 +458,7 @@ impl Client {
             }
         }
         self.handle.set_operation(None);
-        drop(snapshots);
+        drop((held, snapshots));
         self.shared.client_is_done();
     }
 
@@ -530,11 +540,11 @@ impl Client {
     }
 
     /// Leaves the operation unknown. Whether the client may go on.
-    fn abandon(&self, numbered: &Numbered, (_, result): (usize, usize)) -> bool {
+    fn abandon(&self, numbered: &Numbered, (number, result): (usize, usize)) -> bool {
         self.handle.mark(u64::MAX, || "abandons it".to_owned());
         let now = sample(&self.database);
         let mut state = self.shared.lock();
-        if let Err(violation) = state.history.sample(now) {
+        if let Err(violation) = state.history.abandoned(number, now) {
             drop(state);
             self.shared.fail(violation);
             return false;

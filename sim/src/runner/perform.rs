@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::ops::{Bound, ControlFlow};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 /// What the database says about itself. The durable point first: it never passes the visible one.
@@ -16,17 +16,28 @@ pub(super) fn sample(database: &Database) -> Sample {
     Sample { visible: database.visible_point().0, durable }
 }
 
-/// Carries out one operation. `snapshots` are those that the client holds. `None` if it was abandoned.
-pub(super) async fn perform(
-    database: &Database,
+/// How an operation went.
+pub(super) enum Performed<'a> {
+    Ended(Outcome),
+    /// Its future is still there if the operation is to be held.
+    Abandoned(Option<Commitment<'a>>),
+}
+
+/// A commit under way.
+type Commitment<'a> = Pin<Box<dyn Future<Output = Result<Commit, Error>> + Send + 'a>>;
+
+/// Carries out one operation. `snapshots` are those that the client holds.
+pub(super) async fn perform<'a>(
+    database: &'a Database,
     snapshots: &mut BTreeMap<u8, Snapshot>,
     operation: &Operation,
-) -> Option<Outcome> {
+) -> Performed<'a> {
     let done: Result<Outcome, Error> = match operation {
         Operation::Write(write) => database.commit(write.to_batch()).await.map(committed),
-        Operation::Abandon { write, suspension } => {
-            match up_to_suspension(*suspension, database.commit(write.to_batch())).await {
-                None => return None,
+        Operation::Abandon { write, suspension, is_held } => {
+            let mut commit: Commitment<'a> = Box::pin(database.commit(write.to_batch()));
+            match up_to_suspension(*suspension, &mut commit).await {
+                None => return Performed::Abandoned(is_held.then_some(commit)),
                 Some(ended) => ended.map(committed),
             }
         }
@@ -51,7 +62,8 @@ pub(super) async fn perform(
         }
         Operation::Check => check(database).await.map(|findings| Outcome::Checked { findings }),
     };
-    Some(done.unwrap_or_else(|error| Outcome::Failed { kind: error.kind(), message: error.to_string() }))
+    let failed = |error: Error| Outcome::Failed { kind: error.kind(), message: error.to_string() };
+    Performed::Ended(done.unwrap_or_else(failed))
 }
 
 fn committed(commit: Commit) -> Outcome {
@@ -83,9 +95,11 @@ async fn transact(database: &Database, steps: &Transaction) -> Result<Outcome, E
     Ok(Outcome::Transacted { position: commit.position.0, answers })
 }
 
-/// Drops a future at one of its suspensions, counted from 1.
-async fn up_to_suspension<T>(suspension: u32, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
+/// Polls a future up to one of its suspensions, counted from 1.
+async fn up_to_suspension<F: Future + ?Sized>(
+    suspension: u32,
+    future: &mut Pin<Box<F>>,
+) -> Option<F::Output> {
     let mut left = suspension.max(1);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),

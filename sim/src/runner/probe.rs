@@ -4,7 +4,7 @@
 //! The probe's operations go through the history like those of any client, so what they answer is judged as well.
 
 use super::life::{Shared, digest};
-use super::perform::{perform, sample};
+use super::perform::{Performed, perform, sample};
 use super::report::{Failure, OperationReport};
 use crate::machine::Handle;
 use ironleaf::{Database, ErrorKind};
@@ -80,7 +80,10 @@ impl Probe<'_> {
         };
         self.handle.mark(u64::from(id), || format!("probes: {operation}"));
         let outcome = perform(self.database, &mut BTreeMap::new(), &operation).await;
-        let outcome = outcome.unwrap_or(Outcome::Done);
+        let outcome = match outcome {
+            Performed::Ended(outcome) => outcome,
+            Performed::Abandoned(_) => Outcome::Done,
+        };
         self.handle.mark(digest(&outcome), || format!("ends: {outcome}"));
         let (now, trouble) = (sample(self.database), self.shared.so_far());
         let mut state = self.shared.lock();

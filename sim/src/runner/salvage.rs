@@ -21,8 +21,7 @@ pub(super) async fn salvage(shared: &Shared, env: &Env, handle: &Handle) -> Resu
         Err(error) => return refused(shared, &error),
     };
     let position = sample(&database).visible;
-    let contents =
-        read_everything(&database, true).await.map_err(|error| unexpected("reading", &error))?;
+    let contents = read_everything(&database, true).await.map_err(|error| unexpected("reading", &error))?;
     let left_out: Vec<String> = database.left_out().iter().map(ToString::to_string).collect();
     for told in left_out.iter().chain(&contents.unread) {
         shared.names_damage(told)?;
@@ -44,15 +43,16 @@ pub(super) async fn salvage(shared: &Shared, env: &Env, handle: &Handle) -> Resu
 /// Enough for the logs of every scenario.
 const SALVAGE_MEMORY_BYTES: usize = 4 << 20;
 
-/// Only a manifest that is lost or damaged at its beginning leaves nothing to show.
+/// Only a manifest that is lost, damaged at its beginning, or was never there leaves nothing to show.
 fn refused(shared: &Shared, error: &ironleaf::Error) -> Result<(), Failure> {
     let is_manifest = shared.trouble.damaged_files().iter().any(|name| name.starts_with("MANIFEST"));
-    let is_told = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotADatabase | ErrorKind::NotFound);
+    let is_told =
+        matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotADatabase | ErrorKind::NotFound);
     if !is_told {
         return Err(unexpected("salvage", error));
     }
     shared.names_damage(&error.to_string())?;
-    if !is_manifest && shared.trouble.so_far().damage.lies == 0 {
+    if !is_manifest && shared.lock().recoveries > 0 && shared.trouble.so_far().damage.lies == 0 {
         let what = format!("the manifest is whole, and yet nothing can be salvaged: {error}");
         return Err(Violation::new(Promise::Damage, what).into());
     }

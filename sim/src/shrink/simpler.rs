@@ -10,14 +10,15 @@ const SHORT_VALUE_BYTES: usize = 24;
 pub(super) fn candidates(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write(write) => simpler_writes(write).into_iter().map(Operation::Write).collect(),
-        Operation::Abandon { write, suspension } => {
-            let suspension = *suspension;
+        Operation::Abandon { write, suspension, is_held } => {
+            let (suspension, is_held) = (*suspension, *is_held);
+            let abandon = |write, suspension, is_held| Operation::Abandon { write, suspension, is_held };
             let as_write = Operation::Write(write.clone());
-            let earlier =
-                (suspension > 1).then(|| Operation::Abandon { write: write.clone(), suspension: 1 });
+            let dropped = is_held.then(|| abandon(write.clone(), suspension, false));
+            let earlier = (suspension > 1).then(|| abandon(write.clone(), 1, is_held));
             let simpler = simpler_writes(write).into_iter();
-            let simpler = simpler.map(|write| Operation::Abandon { write, suspension });
-            std::iter::once(as_write).chain(earlier).chain(simpler).collect()
+            let simpler = simpler.map(|write| abandon(write, suspension, is_held));
+            std::iter::once(as_write).chain(dropped).chain(earlier).chain(simpler).collect()
         }
         Operation::Transaction(transaction) => simpler_transactions(transaction),
         Operation::Read(read) => simpler_reads(read).into_iter().map(Operation::Read).collect(),

@@ -27,6 +27,8 @@ fn every_form_reads_back_as_it_was_written() {
         "batch [set a f v; put s m; remove a g; delete b] written",
         "batch []",
         "abandon set k f v",
+        "hold set k f v",
+        "hold at 2 batch [set k f v; delete j] written",
         "abandon batch [set k f v; delete j] written",
         "get k f",
         "contains k f",
