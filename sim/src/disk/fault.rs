@@ -54,7 +54,7 @@ impl Fault {
     /// Every knob of operations that fail: somebody is told.
     pub const FAILURES: [Self; 7] =
         [Self::Read, Self::Write, Self::Sync, Self::SyncDir, Self::Full, Self::Allocate, Self::Stall];
-    /// Every knob of a medium that lies: nobody is told, and loss is legal. See [`damage`](super::damage).
+    /// Every knob of a medium that lies: nobody is told, and loss is legal.
     pub const DAMAGE: [Self; 4] = [Self::Misread, Self::Miswrite, Self::LyingSync, Self::Decay];
 
     /// Every knob.
